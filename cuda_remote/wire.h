@@ -498,10 +498,10 @@ struct rc_wire_window { /* memory_window; its answer: struct rc_wire_placing */
 	uint64_t base, bytes;
 };
 struct rc_wire_placing { /* as in struct rc_placed_memory (placed_memory.h) */
-	uint64_t granule, small, page;
+	uint64_t granule, small, page, unit;
 };
 struct rc_wire_budget { /* memory_budget; its answer: u64 bytes added */
-	uint64_t least, most; /* client: bytes to add, multiples of the granule, 0 if less is not 0 */
+	uint64_t least, most; /* client: bytes to add, multiples of the unit, 0 if less is not 0 */
 	uint64_t less;        /* client: bytes to take away */
 };
 struct rc_wire_place { /* memory_place */
@@ -624,7 +624,7 @@ struct rc_wire_free {
 	uint64_t address, stream;
 };
 static_assert(sizeof(struct rc_wire_function_attribute) == 24 && sizeof(struct rc_wire_host_function) == 24 &&
-	      sizeof(struct rc_wire_alloc) == 24 && sizeof(struct rc_wire_window) == 16 && sizeof(struct rc_wire_placing) == 24 &&
+	      sizeof(struct rc_wire_alloc) == 24 && sizeof(struct rc_wire_window) == 16 && sizeof(struct rc_wire_placing) == 32 &&
 	      sizeof(struct rc_wire_budget) == 24 && sizeof(struct rc_wire_place) == 16 && sizeof(struct rc_wire_rows) == 24 && sizeof(struct rc_wire_global) == 16, "wire format");
 
 /*

@@ -101,7 +101,7 @@ static CUresult window_offer(struct rc_link *link, struct rc_placing *placing, u
 		return rc_link_broken(link, RC_CALL_memory_window);
 	memcpy(&answer, link->reply, sizeof answer);
 	placing->window = (struct rc_window){ .base = base, .bytes = bytes, .granule = answer.granule, .small = answer.small,
-					      .page = answer.page };
+					      .page = answer.page, .unit = answer.unit };
 	int error = rc_window_open(&placing->window);
 	if (error)
 		return error == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : rc_link_broken(link, RC_CALL_memory_window);
@@ -187,11 +187,18 @@ static CUresult free_and_wait(struct rc_link *link, CUdeviceptr pointer, uint64_
 	return result;
 }
 
-/* Gives back the addresses of an allocation that no longer exists. */
+/* Gives back addresses; then less of the budget is in use. */
+static void give_addresses(struct rc_placing *placing, uint64_t address, uint64_t bytes)
+{
+	uint64_t used = placing->window.used;
+	rc_window_give(&placing->window, address, bytes);
+	placing->budget += used - placing->window.used;
+}
+
+/* The same for those of an allocation that no longer exists. */
 static void give(struct rc_placing *placing, uint64_t address, uint64_t bytes)
 {
-	rc_window_give(&placing->window, address, charge(placing, bytes));
-	placing->budget += charge(placing, bytes);
+	give_addresses(placing, address, charge(placing, bytes));
 }
 
 /* Managed memory has whole pages of this process for itself. */
@@ -203,8 +210,7 @@ static uint64_t whole_pages(uint64_t bytes)
 
 static void give_managed(struct rc_placing *placing, uint64_t address, uint64_t bytes)
 {
-	rc_window_give(&placing->window, address, charge(placing, whole_pages(bytes)));
-	placing->budget += charge(placing, bytes);
+	give_addresses(placing, address, charge(placing, whole_pages(bytes)));
 }
 
 /* Finds addresses for managed memory that begin at a page of this process. Takes more than it needs, and gives the rest back.
@@ -322,6 +328,15 @@ bool rc_placing_return(struct rc_link *link)
 	return any;
 }
 
+/* At least so much will be free when an allocation of the client's has ended: where the budget counts in pages, other
+ * allocations may be in the page of a small one. */
+static uint64_t returned(const struct rc_placing *placing, uint64_t bytes)
+{
+	if (placing->window.unit == placing->window.granule)
+		return charge(placing, bytes);
+	return bytes > placing->window.small ? (bytes + placing->window.page - 1) & ~(placing->window.page - 1) : 0;
+}
+
 CUresult memory_done_info(size_t *available, size_t *total)
 {
 	struct rc_context *context;
@@ -332,9 +347,16 @@ CUresult memory_done_info(size_t *available, size_t *total)
 	lock(session);
 	struct rc_placing *placing = placings[context->device];
 	if (placing) {
-		for (const struct leaving *left = placing->leaving; left; left = left->next)
-			if (is_settled(placing, left))
-				*available += left->by_client ? charge(placing, left->bytes) : left->bytes;
+		for (struct leaving **at = &placing->leaving; *at;) {
+			bool settled = is_settled(placing, *at);
+			if (settled && !(*at)->to_free && (*at)->by_client) {
+				left(placing, at);
+				continue;
+			}
+			if (settled)
+				*available += (*at)->by_client ? returned(placing, (*at)->bytes) : (*at)->bytes;
+			at = &(*at)->next;
+		}
 		*available += placing->budget;
 	}
 	unlock(session);
@@ -343,6 +365,37 @@ CUresult memory_done_info(size_t *available, size_t *total)
 
 /* ---- allocating ---- */
 
+/* Finds addresses for an allocation, pays for it from the budget and adds it to the table. Under the session's lock. */
+static CUresult place_span(struct rc_link *link, struct rc_placing *placing, struct rc_span *span, uint64_t bytes)
+{
+	struct rc_window *window = &placing->window;
+	CUresult result;
+	give_left(link, placing);
+	do {
+		uint64_t used = window->used;
+		span->base = span->kind == RC_MEMORY_DEVICE ? rc_window_take(window, bytes) : take_managed(placing, span->size);
+		if (!span->base) {
+			hr_log_once(HR_LOG_WARN, "the addresses of a remote GPU's memory are used up: HEADRACE_WINDOW sets their number");
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		uint64_t price = window->used - used;
+		result = budget_get(link, placing, price);
+		if (result != CUDA_SUCCESS) {
+			rc_window_give(window, span->base, bytes);
+			return result;
+		}
+		result = rc_memory_add(span);
+		/* Another server's driver has placed memory of its own there: these addresses are never used. A page in which
+		 * they are the first is paid for, as other addresses of the page can be used. */
+		if (result == CUDA_SUCCESS ||
+		    (result == CUDA_ERROR_ALREADY_MAPPED && window->unit == window->page && bytes <= window->small))
+			placing->budget -= price;
+	} while (result == CUDA_ERROR_ALREADY_MAPPED);
+	if (result != CUDA_SUCCESS)
+		rc_window_give(window, span->base, bytes);
+	return result;
+}
+
 /* Allocates at an address of the window. Under the session's lock. */
 static CUresult place(struct rc_link *link, struct rc_placing *placing, uint64_t size, CUdeviceptr *pointer)
 {
@@ -350,33 +403,19 @@ static CUresult place(struct rc_link *link, struct rc_placing *placing, uint64_t
 		struct rc_wire_call head;
 		struct rc_wire_place call;
 	} message = { .call = { 0, size } };
+	struct rc_span span = { .size = size, .kind = RC_MEMORY_DEVICE, .session = link->session,
+				.context = rc_context_current(), .placing = placing };
 	if (size > placing->window.bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	uint64_t bytes = charge(placing, size);
-	CUresult result = budget_get(link, placing, bytes);
-	while (result == CUDA_SUCCESS) {
-		message.call.address = rc_window_take(&placing->window, bytes);
-		if (!message.call.address) {
-			hr_log_once(HR_LOG_WARN, "the addresses of a remote GPU's memory are used up: HEADRACE_WINDOW sets their number");
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		}
-		result = rc_memory_add(&(struct rc_span){ .base = message.call.address, .size = size, .kind = RC_MEMORY_DEVICE,
-							  .session = link->session, .context = rc_context_current(),
-							  .placing = placing });
-		/* Another server's driver has placed memory of its own there: these addresses are never used. */
-		if (result == CUDA_ERROR_ALREADY_MAPPED)
-			result = CUDA_SUCCESS;
-		else
-			break;
-	}
+	CUresult result = place_span(link, placing, &span, charge(placing, size));
 	if (result != CUDA_SUCCESS)
 		return result;
-	placing->budget -= bytes;
+	message.call.address = span.base;
 	result = rc_link_post(link, RC_CALL_memory_place, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)
-		*pointer = message.call.address;
+		*pointer = span.base;
 	else
-		rc_memory_remove(message.call.address);
+		rc_memory_remove(span.base);
 	return result;
 }
 
@@ -389,20 +428,10 @@ static CUresult place_managed(struct rc_link *link, struct rc_placing *placing, 
 	} message = { .call = { 0, span->size } };
 	if (span->size > placing->window.bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	uint64_t bytes = charge(placing, span->size);
-	CUresult result = budget_get(link, placing, bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
 	span->placing = placing;
-	do {
-		span->base = take_managed(placing, span->size);
-		if (!span->base)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		result = rc_memory_add(span);
-	} while (result == CUDA_ERROR_ALREADY_MAPPED);
+	CUresult result = place_span(link, placing, span, charge(placing, whole_pages(span->size)));
 	if (result != CUDA_SUCCESS)
 		return result;
-	placing->budget -= bytes;
 	message.call.address = span->base;
 	result = rc_link_call(link, RC_CALL_managed_make, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS) {

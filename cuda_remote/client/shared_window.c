@@ -29,7 +29,7 @@ static void open_window(void)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
 	struct rc_window window = { .bytes = (4 * memory + UNIT - 1) / UNIT * UNIT, .granule = page, .small = SMALL,
-				    .page = PAGE };
+				    .page = PAGE, .unit = page };
 	if (window.bytes < LEAST)
 		window.bytes = LEAST;
 	window.base = rc_window_reserve(window.bytes, 0);

@@ -75,7 +75,8 @@ int rc_window_open(struct rc_window *window)
 	if (!window->granule || window->page < PAGE_LEAST || window->granule & (window->granule - 1) ||
 	    window->page & (window->page - 1) ||
 	    window->granule > window->page || window->small > window->page || window->page / window->granule > GRANULES_MAX ||
-	    window->base % window->page || window->bytes < window->page)
+	    window->base % window->page || window->bytes < window->page ||
+	    (window->unit != window->granule && window->unit != window->page))
 		return -EINVAL;
 	window->pages = window->bytes / window->page;
 	window->taken = calloc((window->pages + 63) / 64, sizeof *window->taken);
@@ -97,6 +98,8 @@ static size_t take_pages(struct rc_window *window, size_t count)
 		return BITMAP_NONE;
 	at += from;
 	bitmap_fill(window->taken, at, count, true);
+	if (window->unit == window->page)
+		window->used += count * window->page;
 	if (bitmap_next(window->taken, window->pages, window->first_free, false) >= at + count)
 		window->first_free = at + count;
 	return at;
@@ -105,6 +108,8 @@ static size_t take_pages(struct rc_window *window, size_t count)
 static void give_pages(struct rc_window *window, size_t first, size_t count)
 {
 	bitmap_fill(window->taken, first, count, false);
+	if (window->unit == window->page)
+		window->used -= count * window->page;
 	if (first < window->first_free)
 		window->first_free = first;
 }
@@ -172,14 +177,20 @@ static uint64_t take_small(struct rc_window *window, size_t count)
 	return window->base + block->page * window->page + at * window->granule;
 }
 
-uint64_t rc_window_take(struct rc_window *window, uint64_t bytes)
+static uint64_t take_large(struct rc_window *window, uint64_t bytes)
 {
-	if (bytes <= window->small)
-		return take_small(window, bytes / window->granule);
 	if (bytes > window->bytes)
 		return 0;
 	size_t at = take_pages(window, (bytes + window->page - 1) / window->page);
 	return at == BITMAP_NONE ? 0 : window->base + at * window->page;
+}
+
+uint64_t rc_window_take(struct rc_window *window, uint64_t bytes)
+{
+	uint64_t address = bytes <= window->small ? take_small(window, bytes / window->granule) : take_large(window, bytes);
+	if (address && window->unit == window->granule)
+		window->used += bytes;
+	return address;
 }
 
 static void give_small(struct rc_window *window, struct rc_window_block *block, size_t at, size_t count)
@@ -202,6 +213,8 @@ void rc_window_give(struct rc_window *window, uint64_t address, uint64_t bytes)
 {
 	uint64_t offset = address - window->base;
 	size_t page = offset / window->page;
+	if (window->unit == window->granule)
+		window->used -= bytes;
 	if (window->block[page])
 		give_small(window, window->block[page], offset % window->page / window->granule, bytes / window->granule);
 	else

@@ -13,6 +13,8 @@ struct rc_window_block;
 struct rc_window {
 	uint64_t base, bytes;
 	uint64_t granule, small, page;
+	uint64_t unit;                    /* in what used is counted: granule or page */
+	uint64_t used;                    /* bytes of the granules, or of the pages, that are in use */
 	size_t pages;
 	size_t first_free;                /* no page before this one is free */
 	uint64_t *taken;                  /* a bit for each page */
@@ -27,7 +29,7 @@ uint64_t rc_window_reserve(uint64_t bytes, unsigned attempt);
 bool rc_window_reserve_at(uint64_t base, uint64_t bytes);
 void rc_window_release(uint64_t base, uint64_t bytes);
 
-/* The fields from base to page are set. -ENOMEM; -EINVAL: they do not fit together. */
+/* The fields from base to unit are set. -ENOMEM; -EINVAL: they do not fit together. */
 int rc_window_open(struct rc_window *window);
 /* Finds addresses for bytes > 0, a multiple of the granule. 0: there are none. */
 uint64_t rc_window_take(struct rc_window *window, uint64_t bytes);

@@ -17,6 +17,7 @@
  *	mirror.c           managed memory of a client on another host
  *	hostfn.c           host functions                             graph/  executable graphs
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
+ *	placed/            addresses of the client by virtual memory management
  *	peer.c             streams that wait for another server      virtual.c  virtual memory management
  *	peer/              links to other workers, and the copies that they carry
  *	ipc/               memory and events of other sessions        green.c  green contexts
@@ -328,6 +329,19 @@ bool server_memory_is_placed(void);
 /* Allocates at an address of the client. The driver checks address and size. */
 CUresult server_memory_place(uint64_t address, uint64_t bytes);
 
+/* ---- placed/: memory at addresses of the client, by virtual memory management ---- */
+
+/* True if the address lies in a window of such memory. */
+bool server_placed_at(CUdeviceptr address);
+/* Frees an allocation. wait: waits for the work of its context, as cuMemFree does; else no work uses the memory. */
+CUresult server_placed_free(CUdeviceptr address, bool wait);
+/* Frees it when the stream has come to this place. */
+CUresult server_placed_free_async(CUdeviceptr address, CUstream stream);
+/* A context has ended, and its allocations with it. */
+void server_placed_forget(CUcontext context);
+/* Memory of the device `owner` is accessible to the device `user` from now on. */
+CUresult server_placed_grant(CUdevice owner, CUdevice user);
+
 /* ---- mirror.c ---- */
 
 /* True if the address is in managed memory, which only managed_free frees: the worker uses it itself. */
@@ -450,6 +464,8 @@ void server_usage_call(bool counts);
 void server_usage_call_end(bool counts);
 /* Counts an allocation that takes its bytes from the budget, which is charged as a whole; cuMemFree subtracts it. */
 void server_usage_placed(CUdeviceptr address, uint64_t bytes);
+/* Frees such an allocation, which no work uses any more: the driver need not wait. */
+CUresult server_usage_unplace(CUdeviceptr address);
 /* Count memory that has no address of its own, and its end. gpu: the server's index. */
 void server_usage_add(uint32_t gpu, uint64_t bytes);
 void server_usage_sub(uint32_t gpu, uint64_t bytes);

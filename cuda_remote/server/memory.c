@@ -1,30 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory. If the driver has the interface of placed_memory.h, the client chooses the addresses. The driver checks
- * each address and size, and that the budget is kept. Else the driver chooses the addresses, and each allocation is answered.
+ * Device memory. The client chooses the addresses, if the driver has the interface of placed_memory.h or virtual memory
+ * management (placed/). The implementation checks each address and size, and that the budget is kept. Else the driver chooses
+ * the addresses, and each allocation is answered.
  */
-#include "cuda_remote/placed_memory.h"
-#include "cuda_remote/server/internal.h"
+#include "cuda_remote/server/placed/placed_virtual.h"
 
 #include "rdma_channel/base/setting.h"
 
-HR_SETTING(placed_setting, "HEADRACE_PLACED_MEMORY", "1", 0, 1,
-	   "1: clients choose the addresses of their allocations, if the driver can do that; 0: the driver chooses them");
+enum { BY_DRIVER, PLACED, PLACED_VIRTUAL };
+HR_SETTING(placed_setting, "HEADRACE_PLACED_MEMORY", "1", BY_DRIVER, PLACED_VIRTUAL,
+	   "1: clients choose the addresses of their allocations, if the driver can do that; 2: the same, always by virtual memory management; 0: the driver chooses them");
 
-static const struct rc_placed_memory *placed; /* NULL: the driver does not have it */
+#define AHEAD_PAGES 8 /* of the budget that the client may have beyond what it needs, where it counts in pages */
+
+static const struct rc_placed_memory *placed; /* NULL: the driver cannot do it */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void find_placed(void)
+/* The driver's own implementation. */
+static const struct rc_placed_memory *driver_placed(void)
 {
 	static const CUuuid id = RC_PLACED_MEMORY_UUID;
 	const void *table;
-	uint64_t wanted;
-	if (hr_setting_u64(&placed_setting, &wanted) || !wanted || !driver.cuGetExportTable ||
-	    driver.cuGetExportTable(&table, &id) != CUDA_SUCCESS)
-		return;
+	if (!driver.cuGetExportTable || driver.cuGetExportTable(&table, &id) != CUDA_SUCCESS)
+		return NULL;
 	const struct rc_placed_memory *found = table;
-	if (found->size == sizeof *found)
-		placed = found;
+	return found->size == sizeof *found ? found : NULL;
+}
+
+static void find_placed(void)
+{
+	uint64_t wanted;
+	if (hr_setting_u64(&placed_setting, &wanted) || wanted == BY_DRIVER)
+		return;
+	if (wanted == PLACED)
+		placed = driver_placed();
+	if (!placed)
+		placed = placed_virtual_find();
 }
 
 static CUresult find(void)
@@ -43,7 +55,7 @@ CUresult serve_memory_window(struct server_call *call)
 		result = placed->window(args.base, args.bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct rc_wire_placing placing = { placed->granule, placed->small, placed->page };
+	struct rc_wire_placing placing = { placed->granule, placed->small, placed->page, placed->unit };
 	return server_give_bytes(call, &placing, sizeof placing);
 }
 
@@ -59,6 +71,18 @@ static CUresult budget_take(uint64_t bytes)
 	return result;
 }
 
+/* Sets aside what is needed, and a few pages beyond that, one by one: small allocations will need them. */
+static CUresult budget_pages(uint64_t least, uint64_t most, uint64_t *added)
+{
+	CUresult result = least ? budget_take(least) : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		return result;
+	*added = least;
+	for (int i = 0; i < AHEAD_PAGES && most - *added >= placed->page && budget_take(placed->page) == CUDA_SUCCESS; i++)
+		*added += placed->page;
+	return CUDA_SUCCESS;
+}
+
 /* Adds as much as is free, between least and most. */
 static CUresult budget_more(uint64_t least, uint64_t most, uint64_t *added)
 {
@@ -66,11 +90,13 @@ static CUresult budget_more(uint64_t least, uint64_t most, uint64_t *added)
 	CUresult result = driver.cuMemGetInfo_v2(&available, &total);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*added = (most < available ? most : available) / placed->granule * placed->granule;
+	*added = (most < available ? most : available) / placed->unit * placed->unit;
 	if (*added < least)
 		*added = least;
 	if (!*added)
 		return CUDA_SUCCESS;
+	if (placed->unit == placed->page)
+		return budget_pages(least, *added, added);
 	result = budget_take(*added);
 	/* Another thread may have allocated meanwhile. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && least && *added > least) {
@@ -95,7 +121,7 @@ CUresult serve_memory_budget(struct server_call *call)
 	if (!server_take_into(call, &args, sizeof args) || args.least > args.most || (args.most && args.less))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = find();
-	if (result == CUDA_SUCCESS && (args.least % placed->granule || args.less % placed->granule))
+	if (result == CUDA_SUCCESS && (args.least % placed->unit || args.less % placed->unit))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = args.less ? budget_less(args.less) : budget_more(args.least, args.most, &added);
@@ -133,7 +159,7 @@ CUresult serve_memory_unplace(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (server_mirror_at(args.address))
 		return CUDA_ERROR_INVALID_VALUE;
-	return driver.cuMemFree_v2 ? driver.cuMemFree_v2(args.address) : CUDA_ERROR_NOT_SUPPORTED;
+	return server_usage_unplace(args.address);
 }
 
 CUresult serve_memory_free(struct server_call *call)
@@ -170,7 +196,8 @@ CUresult serve_memory_alloc_pitch(struct server_call *call)
 	return result == CUDA_SUCCESS ? server_give_bytes(call, &pitch, sizeof pitch) : result;
 }
 
-/* Of the attributes, the driver may set only the one whose value is a number. */
+/* Of the attributes, the driver may set only the one whose value is a number. NVIDIA's driver refuses it for mapped memory
+ * (placed/). There the client alone does what the attribute demands: its synchronous calls wait. */
 CUresult serve_pointer_attribute(struct server_call *call)
 {
 	struct rc_args_cuPointerSetAttribute args;
@@ -178,6 +205,8 @@ CUresult serve_pointer_attribute(struct server_call *call)
 	if (!server_take_into(call, &args, sizeof args) || !server_take_into(call, &value, sizeof value) ||
 	    args.attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (server_placed_at(args.ptr))
+		return CUDA_SUCCESS;
 	return driver.cuPointerSetAttribute ? driver.cuPointerSetAttribute(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, args.ptr) :
 					      CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -149,6 +149,7 @@ static CUresult settle(struct allocation *allocation, CUresult result)
 static void note_context_end(CUcontext context)
 {
 	server_ipc_forget(context);
+	server_placed_forget(context);
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct allocation **at = &buckets[i]; *at;) {
@@ -222,15 +223,26 @@ static CUresult quota_info(size_t *free_bytes, size_t *total)
 static CUresult count_free(CUdeviceptr address)
 {
 	struct allocation *allocation = take_at(address);
+	if (server_placed_at(address))
+		return settle(allocation, server_placed_free(address, true));
 	struct server_opened *opened = allocation ? NULL : server_ipc_freeing(address);
 	CUresult result = settle(allocation, real.cuMemFree_v2(address));
 	server_ipc_freed(opened, result);
 	return result;
 }
 
+CUresult server_usage_unplace(CUdeviceptr address)
+{
+	if (server_placed_at(address))
+		return settle(take_at(address), server_placed_free(address, false));
+	return driver.cuMemFree_v2 ? driver.cuMemFree_v2(address) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult count_free_async(CUdeviceptr address, CUstream stream)
 {
 	struct allocation *allocation = take_at(address);
+	if (server_placed_at(address))
+		return settle(allocation, server_placed_free_async(address, stream));
 	struct server_opened *opened = allocation ? NULL : server_ipc_freeing(address);
 	CUresult result = settle(allocation, real.cuMemFreeAsync(address, stream));
 	server_ipc_freed(opened, result);
@@ -257,6 +269,20 @@ static CUresult count_context_reset(CUdevice device)
 	return result;
 }
 
+/* The memory of a window is accessible to those devices only that are named when it is mapped. */
+static CUresult grant_enable_peer(CUcontext peer, unsigned flags)
+{
+	CUcontext current;
+	CUdevice user, owner;
+	CUresult result = real.cuCtxEnablePeerAccess(peer, flags);
+	if (result != CUDA_SUCCESS || !real.cuCtxGetDevice || real.cuCtxGetDevice(&user) != CUDA_SUCCESS ||
+	    real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || real.cuCtxSetCurrent(peer) != CUDA_SUCCESS)
+		return result;
+	CUresult known = real.cuCtxGetDevice(&owner);
+	result = real.cuCtxSetCurrent(current);
+	return known == CUDA_SUCCESS && result == CUDA_SUCCESS ? server_placed_grant(owner, user) : result;
+}
+
 void server_usage_watch(void)
 {
 	real = driver;
@@ -270,5 +296,6 @@ void server_usage_watch(void)
 	WATCH(cuMemFreeAsync, count_free_async)
 	WATCH(cuCtxDestroy_v2, count_context_destroy)
 	WATCH(cuDevicePrimaryCtxReset_v2, count_context_reset)
+	WATCH(cuCtxEnablePeerAccess, grant_enable_peer)
 #undef WATCH
 }

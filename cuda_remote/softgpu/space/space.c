@@ -703,13 +703,23 @@ static bool take_hinted(uint64_t hint, size_t count, size_t align, size_t *first
 	return true;
 }
 
+/* Addresses that the range does not hold. */
+static bool reserve_outside(uint64_t hint, uint64_t size, uint64_t align)
+{
+	return hint && hint % PAGE_BYTES == 0 && (align < 2 || hint % align == 0) && hint >> PAGE_SHIFT < TABLE_PAGES &&
+	       size >> PAGE_SHIFT <= TABLE_PAGES - (hint >> PAGE_SHIFT) &&
+	       (hint >= space.base + space.size || hint + size <= space.base) && windows_reserve(hint, size);
+}
+
 int softgpu_space_reserve(uint64_t size, uint64_t align, uint64_t hint, uint64_t *base)
 {
 	size_t first, count = (size_t)(size >> PAGE_SHIFT);
 	size_t page_align = align > PAGE_BYTES ? (size_t)(align >> PAGE_SHIFT) : 1;
 	int error = 0;
 	pthread_mutex_lock(&space.lock);
-	if (!take_hinted(hint, count, page_align, &first))
+	if (reserve_outside(hint, size, align))
+		first = (size_t)(hint >> PAGE_SHIFT);
+	else if (!take_hinted(hint, count, page_align, &first))
 		error = take_pages(count, page_align, &first);
 	if (!error)
 		*base = page_address(first);
@@ -720,7 +730,8 @@ int softgpu_space_reserve(uint64_t size, uint64_t align, uint64_t hint, uint64_t
 void softgpu_space_unreserve(uint64_t base, uint64_t size)
 {
 	pthread_mutex_lock(&space.lock);
-	give_pages((size_t)(base >> PAGE_SHIFT), (size_t)(size >> PAGE_SHIFT));
+	if (!windows_unreserve(base, size))
+		give_pages((size_t)(base >> PAGE_SHIFT), (size_t)(size >> PAGE_SHIFT));
 	pthread_mutex_unlock(&space.lock);
 }
 

@@ -10,12 +10,14 @@
 
 #define COMMIT_STEP (UINT64_C(64) << 20)
 
-static window_t windows[SOFTGPU_MAX_DEVICES];
+#define WINDOWS (4 * SOFTGPU_MAX_DEVICES)
+
+static window_t windows[WINDOWS];
 static unsigned count; /* atomic */
 
 int windows_add(int device, uint64_t base, uint64_t size)
 {
-	if (windows_of(device) || count == SOFTGPU_MAX_DEVICES)
+	if ((device != WINDOWS_RESERVED && windows_of(device)) || count == WINDOWS)
 		return -EEXIST;
 	/* Kernels before 4.17 take the flag as a hint, so the address is compared. */
 	void *at = mmap((void *)(uintptr_t)base, size, PROT_NONE,
@@ -30,6 +32,32 @@ int windows_add(int device, uint64_t base, uint64_t size)
 	/* Orders the window's fields before the count; pairs with the acquire in windows_find and windows_overlap. */
 	__atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
 	return 0;
+}
+
+static window_t *reserved(uint64_t base, uint64_t size)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (windows[i].device == WINDOWS_RESERVED && windows[i].base == base && windows[i].size == size)
+			return &windows[i];
+	return NULL;
+}
+
+bool windows_reserve(uint64_t base, uint64_t size)
+{
+	window_t *known = reserved(base, size);
+	if (!known)
+		return !windows_add(WINDOWS_RESERVED, base, size);
+	bool unused = known->unused;
+	known->unused = false;
+	return unused;
+}
+
+bool windows_unreserve(uint64_t base, uint64_t size)
+{
+	window_t *known = reserved(base, size);
+	if (known)
+		known->unused = true;
+	return known;
 }
 
 window_t *windows_of(int device)

@@ -86,7 +86,7 @@ static void reply_hello(struct connection *to, const struct rc_wire_call *call)
 static void serve(struct connection *from, const struct rc_wire_call *call, const void *arguments)
 {
 	const uint64_t yes = 1;
-	const struct rc_wire_placing placing = { 512, 1 << 20, 2 << 20 };
+	const struct rc_wire_placing placing = { 512, 1 << 20, 2 << 20, 512 };
 	struct rc_wire_budget wanted;
 	if (call->function == RC_CALL_hello)
 		reply_hello(from, call);

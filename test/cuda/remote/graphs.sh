@@ -16,3 +16,7 @@ remote_stop || fail "the daemon does not end"
 rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start
 timeout 120 "$build/test/cuda/remote/graph_memory" driver || exit 1
+remote_stop || fail "the daemon does not end"
+rm "$folder/ready"
+HEADRACE_PLACED_MEMORY=2 remote_start
+timeout 120 "$build/test/cuda/remote/graph_memory" pages || exit 1

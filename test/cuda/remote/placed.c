@@ -172,6 +172,42 @@ static uint32_t draw(uint32_t *state)
 	return *state >> 8;
 }
 
+/* Allocates pieces of all sizes until the device is full, and frees some, again and again. What the client allows, the server
+ * has memory for: cuCtxSynchronize would return the error of an allocation that has failed there. */
+static void a_full_device_finds_memory_for_each_size(void)
+{
+	enum { PLACES = 160, TURNS = 3 };
+	CUdeviceptr at[PLACES] = { 0 };
+	size_t bytes[PLACES], before = free_bytes();
+	uint32_t state = 7, read, refused = 0;
+	for (uint32_t turn = 0; turn < TURNS; turn++) {
+		for (uint32_t i = 0; i < PLACES; i++) {
+			bytes[i] = at[i] ? bytes[i] : 4 + 12 * (size_t)(draw(&state) % (draw(&state) % 3 ? 16u << 20 : 2000));
+			if (!at[i] && cuMemAlloc(&at[i], bytes[i]) != CUDA_SUCCESS) {
+				refused++;
+				continue;
+			}
+			OK(cuMemsetD32(at[i], 1000 * turn + i, 1));
+			OK(cuMemsetD32(at[i] + bytes[i] - 4, 1000 * turn + i, 1));
+		}
+		OK(cuCtxSynchronize());
+		for (uint32_t i = 0; i < PLACES; i++) {
+			if (!at[i])
+				continue;
+			OK(cuMemcpyDtoH(&read, at[i], 4));
+			CHECK(read == 1000 * turn + i);
+			OK(cuMemcpyDtoH(&read, at[i] + bytes[i] - 4, 4));
+			CHECK(read == 1000 * turn + i);
+			if (turn == TURNS - 1 || draw(&state) % 2) {
+				OK(cuMemFree(at[i]));
+				at[i] = 0;
+			}
+		}
+	}
+	CHECK(refused);
+	CHECK(free_bytes() == before);
+}
+
 /* Each piece begins and ends with a value that only this thread writes. */
 static void *allocate_and_free(void *argument)
 {
@@ -302,6 +338,8 @@ static void one_server(void)
 	out_of_memory_comes_at_the_call();
 	the_budget_does_not_hide_memory();
 	threads_do_not_share_memory();
+	if (!by_driver)
+		a_full_device_finds_memory_for_each_size();
 	OK(cuModuleLoadData(&module, ptx));
 	OK(cuModuleGetFunction(&slow, module, "slow"));
 	a_free_waits_for_the_work(slow);

@@ -26,6 +26,12 @@ done
 timeout 120 "$program" one || fail "after a client was killed"
 remote_stop || fail "the server left something behind"
 
+# A driver that does not know the worker's private interface, but virtual memory management.
+rm -f "$folder/ready"
+HEADRACE_PLACED_MEMORY=2 remote_start
+timeout 120 "$program" one || fail "placed by virtual memory management"
+remote_stop || fail "the server left something behind"
+
 # A driver that chooses the addresses itself.
 rm -f "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start

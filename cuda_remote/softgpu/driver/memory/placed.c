@@ -69,7 +69,8 @@ static CUresult keep(const void *memory)
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	static const struct rc_placed_memory placed = { sizeof placed, SOFTGPU_GRANULE, SOFTGPU_PLACE_SMALL,
-							SOFTGPU_SPACE_PAGE, window, budget, place };
+							SOFTGPU_SPACE_PAGE, SOFTGPU_GRANULE, window, budget,
+							place };
 	static const struct rc_handle_files files = { sizeof files, ipc_file, ipc_offer };
 	static const struct rc_kept_memory kept = { sizeof kept, keep };
 	static const struct rc_written_memory written = { sizeof written, memop_look };

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Windows, the budget and allocations on virtual memory management (placed_virtual.h). The budget counts in pages: a page
+ * with small allocations counts as a whole, so that the memory that the budget stands for always suffices.
+ */
+#include "cuda_remote/server/placed/placed_virtual.h"
+
+#include "cuda_remote/bitmap.h"
+
+#include <stdlib.h>
+
+#define PAGE_LEAST ((size_t)2 << 20)
+#define GRANULES (sizeof((struct virtual_block *)0)->taken * 8) /* of a page */
+
+/* An allocation, in a hash table by address. */
+struct allocation {
+	struct allocation *next;
+	CUdeviceptr address;
+	size_t bytes;
+	struct virtual_window *window;
+	CUcontext context;
+	CUevent freed; /* cuMemFreeAsync was called for it, and frees it when this event is complete; NULL: it was not */
+};
+
+#define BUCKETS 4096
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all data */
+static struct virtual_window windows[RC_DEVICES_MAX];
+static unsigned n_windows;
+static struct allocation *buckets[BUCKETS];
+static struct allocation *leaving; /* list of those with an event, which are not in the table */
+static struct rc_placed_memory table;
+
+/* ---- windows ---- */
+
+static struct virtual_window *window_at(CUdeviceptr address)
+{
+	for (unsigned i = 0; i < n_windows; i++)
+		if (address - windows[i].base < windows[i].pages * windows[i].page_bytes)
+			return &windows[i];
+	return NULL;
+}
+
+/* The window of the current context's device. NULL: there is none. */
+static struct virtual_window *window_of(CUdevice device)
+{
+	for (unsigned i = 0; i < n_windows; i++)
+		if (windows[i].device == device)
+			return &windows[i];
+	return NULL;
+}
+
+static CUmemAccessDesc access_of(CUdevice device)
+{
+	return (CUmemAccessDesc){ .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+}
+
+/* Under the lock. */
+static CUresult window_add(CUdevice device, CUdeviceptr base, size_t bytes)
+{
+	CUdeviceptr address;
+	if (window_of(device) || n_windows == RC_DEVICES_MAX || window_at(base) || window_at(base + bytes - 1))
+		return CUDA_ERROR_ALREADY_MAPPED;
+	struct virtual_page *page = calloc(bytes / table.page, sizeof *page);
+	if (!page)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (driver.cuMemAddressReserve(&address, bytes, table.page, base, 0) != CUDA_SUCCESS) {
+		free(page);
+		return CUDA_ERROR_ALREADY_MAPPED;
+	}
+	if (address != base) {
+		(void)driver.cuMemAddressFree(address, bytes);
+		free(page);
+		return CUDA_ERROR_ALREADY_MAPPED;
+	}
+	windows[n_windows] = (struct virtual_window){ .device = device, .base = base, .page_bytes = table.page,
+						      .pages = bytes / table.page, .page = page, .access = { access_of(device) },
+						      .n_access = 1 };
+	n_windows++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult make_window(CUdeviceptr base, size_t bytes)
+{
+	CUdevice device;
+	if (!bytes || base % table.page || bytes % table.page || bytes > UINT64_MAX - base)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = driver.cuCtxGetDevice(&device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	result = window_add(device, base, bytes);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ---- allocations ---- */
+
+static struct allocation **bucket_of(CUdeviceptr address)
+{
+	return &buckets[(address / table.granule ^ address / table.page) % BUCKETS];
+}
+
+static struct allocation **find(CUdeviceptr address)
+{
+	struct allocation **at = bucket_of(address);
+	while (*at && (*at)->address != address)
+		at = &(*at)->next;
+	return at;
+}
+
+static size_t granules(size_t bytes)
+{
+	return (bytes + table.granule - 1) / table.granule;
+}
+
+/* Pages of a large allocation. */
+static size_t pages_of(size_t bytes)
+{
+	return bytes / table.page + !!(bytes % table.page);
+}
+
+static CUresult take_granules(struct virtual_window *window, size_t page, size_t at, size_t count)
+{
+	struct virtual_block *block = window->page[page].block;
+	bool fresh = !block;
+	if (window->page[page].whole || (block && bitmap_next(block->taken, at + count, at, true) != at + count))
+		return CUDA_ERROR_ALREADY_MAPPED;
+	if (fresh) {
+		if (window->used == window->budget)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		block = calloc(1, sizeof *block);
+		CUresult result = block ? virtual_back(window, page, 1) : CUDA_ERROR_OUT_OF_MEMORY;
+		if (result != CUDA_SUCCESS) {
+			free(block);
+			return result;
+		}
+		window->page[page].block = block;
+		window->used++;
+	}
+	bitmap_fill(block->taken, at, count, true);
+	block->used += count;
+	return CUDA_SUCCESS;
+}
+
+static CUresult take_pages(struct virtual_window *window, size_t first, size_t count)
+{
+	for (size_t i = first; i < first + count; i++)
+		if (window->page[i].whole || window->page[i].block)
+			return CUDA_ERROR_ALREADY_MAPPED;
+	if (count > window->budget - window->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = virtual_back(window, first, count);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (size_t i = first; i < first + count; i++)
+		window->page[i].whole = true;
+	window->used += count;
+	return CUDA_SUCCESS;
+}
+
+static void give_granules(struct virtual_window *window, size_t page, size_t at, size_t count)
+{
+	struct virtual_block *block = window->page[page].block;
+	bitmap_fill(block->taken, at, count, false);
+	block->used -= count;
+	if (block->used)
+		return;
+	free(block);
+	window->page[page].block = NULL;
+	window->used--;
+	virtual_unback(window, page, 1);
+}
+
+static void give_pages(struct virtual_window *window, size_t first, size_t count)
+{
+	for (size_t i = first; i < first + count; i++)
+		window->page[i].whole = false;
+	window->used -= count;
+	virtual_unback(window, first, count);
+}
+
+/* Ends an allocation, which no work uses any more and which is in no list. */
+static void end(struct allocation *gone)
+{
+	size_t offset = gone->address - gone->window->base;
+	if (gone->bytes > table.small)
+		give_pages(gone->window, offset / table.page, pages_of(gone->bytes));
+	else
+		give_granules(gone->window, offset / table.page, offset % table.page / table.granule, granules(gone->bytes));
+	free(gone);
+}
+
+/* Frees what cuMemFreeAsync was called for, once the stream is there. wait: waits for that. */
+static void end_leaving(bool wait)
+{
+	for (struct allocation **at = &leaving, *gone; (gone = *at);) {
+		if ((wait ? driver.cuEventSynchronize : driver.cuEventQuery)(gone->freed) == CUDA_ERROR_NOT_READY) {
+			at = &gone->next;
+			continue;
+		}
+		*at = gone->next;
+		(void)driver.cuEventDestroy_v2(gone->freed);
+		end(gone);
+	}
+}
+
+static CUresult take(const struct allocation *wanted)
+{
+	size_t offset = wanted->address - wanted->window->base, page = offset / table.page;
+	size_t at = offset % table.page / table.granule;
+	if (wanted->bytes <= table.small) {
+		size_t count = granules(wanted->bytes);
+		if (offset % table.granule || count > GRANULES - at)
+			return CUDA_ERROR_INVALID_VALUE;
+		return take_granules(wanted->window, page, at, count);
+	}
+	size_t count = pages_of(wanted->bytes);
+	if (offset % table.page || count > wanted->window->pages - page)
+		return CUDA_ERROR_INVALID_VALUE;
+	return take_pages(wanted->window, page, count);
+}
+
+/* Under the lock. */
+static CUresult place_locked(struct allocation *wanted, CUdevice device)
+{
+	wanted->window = window_at(wanted->address);
+	if (!wanted->window || wanted->window->device != device)
+		return CUDA_ERROR_INVALID_VALUE;
+	end_leaving(false);
+	CUresult result = take(wanted);
+	if (leaving && (result == CUDA_ERROR_ALREADY_MAPPED || result == CUDA_ERROR_OUT_OF_MEMORY)) {
+		end_leaving(true);
+		result = take(wanted);
+	}
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct allocation **bucket = bucket_of(wanted->address);
+	wanted->next = *bucket;
+	*bucket = wanted;
+	return CUDA_SUCCESS;
+}
+
+static CUresult place(CUdeviceptr address, size_t bytes)
+{
+	CUdevice device;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = driver.cuCtxGetDevice(&device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct allocation *wanted = malloc(sizeof *wanted);
+	if (!wanted)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*wanted = (struct allocation){ .address = address, .bytes = bytes };
+	driver.cuCtxGetCurrent(&wanted->context);
+	pthread_mutex_lock(&lock);
+	result = place_locked(wanted, device);
+	pthread_mutex_unlock(&lock);
+	if (result != CUDA_SUCCESS)
+		free(wanted);
+	return result;
+}
+
+static CUresult change_budget(size_t more, size_t less)
+{
+	CUdevice device;
+	if ((more && less) || more % table.page || less % table.page)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = driver.cuCtxGetDevice(&device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	struct virtual_window *window = window_of(device);
+	end_leaving(false);
+	if (!window || less / table.page > window->budget - window->used)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = virtual_create(window, more / table.page);
+	if (result == CUDA_SUCCESS) {
+		window->budget += more / table.page;
+		window->budget -= less / table.page;
+		virtual_settle(window);
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ---- freeing ---- */
+
+bool server_placed_at(CUdeviceptr address)
+{
+	pthread_mutex_lock(&lock);
+	bool found = window_at(address);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* Waits for all work of a context, as cuMemFree does. */
+static CUresult synchronize(CUcontext context)
+{
+	CUcontext current;
+	CUresult result = driver.cuCtxGetCurrent(&current);
+	if (result == CUDA_SUCCESS && current != context)
+		result = driver.cuCtxSetCurrent(context);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuCtxSynchronize();
+	if (current != context)
+		(void)driver.cuCtxSetCurrent(current);
+	return result;
+}
+
+static struct allocation *take_at(CUdeviceptr address)
+{
+	struct allocation **at = find(address), *found = *at;
+	if (found)
+		*at = found->next;
+	return found;
+}
+
+CUresult server_placed_free(CUdeviceptr address, bool wait)
+{
+	pthread_mutex_lock(&lock);
+	const struct allocation *known = *find(address);
+	CUcontext context = known ? known->context : NULL;
+	pthread_mutex_unlock(&lock);
+	CUresult result = !known ? CUDA_ERROR_INVALID_VALUE : wait ? synchronize(context) : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	struct allocation *gone = take_at(address);
+	if (gone)
+		end(gone);
+	pthread_mutex_unlock(&lock);
+	return gone ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult server_placed_free_async(CUdeviceptr address, CUstream stream)
+{
+	CUevent event;
+	CUresult result = driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuEventRecord(event, stream);
+	pthread_mutex_lock(&lock);
+	struct allocation *gone = result == CUDA_SUCCESS ? take_at(address) : NULL;
+	if (gone) {
+		gone->freed = event;
+		gone->next = leaving;
+		leaving = gone;
+	}
+	pthread_mutex_unlock(&lock);
+	if (gone)
+		return CUDA_SUCCESS;
+	(void)driver.cuEventDestroy_v2(event);
+	return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+void server_placed_forget(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct allocation **at = &buckets[i], *gone; (gone = *at);) {
+			if (gone->context != context) {
+				at = &gone->next;
+				continue;
+			}
+			*at = gone->next;
+			end(gone);
+		}
+	for (struct allocation **at = &leaving, *gone; (gone = *at);) {
+		if (gone->context != context) {
+			at = &gone->next;
+			continue;
+		}
+		*at = gone->next; /* the event has ended with its context */
+		end(gone);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- other GPUs ---- */
+
+CUresult server_placed_grant(CUdevice owner, CUdevice user)
+{
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	struct virtual_window *window = window_of(owner);
+	size_t i = 0;
+	while (window && i < window->n_access && window->access[i].location.id != user)
+		i++;
+	if (window && i == window->n_access && i < RC_DEVICES_MAX) {
+		window->access[window->n_access++] = access_of(user);
+		result = virtual_grant(window);
+		if (result != CUDA_SUCCESS)
+			window->n_access--;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ---- what the driver can do ---- */
+
+static bool has_functions(void)
+{
+	return driver.cuMemAddressReserve && driver.cuMemAddressFree && driver.cuMemCreate && driver.cuMemRelease &&
+	       driver.cuMemMap && driver.cuMemUnmap && driver.cuMemSetAccess && driver.cuMemGetAllocationGranularity &&
+	       driver.cuCtxGetDevice && driver.cuCtxSynchronize && driver.cuDeviceGetAttribute;
+}
+
+/* The page size that suits a device; 0: it has no virtual memory management. */
+static size_t page_size(CUdevice device)
+{
+	CUmemAllocationProp properties = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = access_of(device).location };
+	int supported;
+	size_t size;
+	if (driver.cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) ||
+	    !supported ||
+	    driver.cuMemGetAllocationGranularity(&size, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) ||
+	    !size || size & (size - 1))
+		return 0;
+	return size < PAGE_LEAST ? PAGE_LEAST : size;
+}
+
+const struct rc_placed_memory *placed_virtual_find(void)
+{
+	size_t page = 0;
+	if (!has_functions())
+		return NULL;
+	for (uint32_t i = 0; i < worker.gpus; i++) {
+		size_t size = page_size(worker.device[i]);
+		if (!size)
+			return NULL;
+		page = size > page ? size : page;
+	}
+	if (!page)
+		return NULL;
+	table = (struct rc_placed_memory){ .size = sizeof table, .granule = page / GRANULES, .small = page / 2, .page = page,
+					   .unit = page, .window = make_window, .budget = change_budget, .place = place };
+	return &table;
+}
