@@ -12,6 +12,11 @@ static uint8_t *memory_of(const struct mirror *mirror)
 	return (uint8_t *)(uintptr_t)mirror->address;
 }
 
+static const uint8_t *bytes_of(const struct mirror *mirror)
+{
+	return mirror->copy ? mirror->copy : memory_of(mirror);
+}
+
 /* Another thread of the program, or a kernel of another stream, may be writing the memory: what it writes is found the next time.
  * ThreadSanitizer does not look at these reads. */
 #ifdef __SANITIZE_THREAD__
@@ -75,9 +80,9 @@ uint64_t mirror_compare(const struct mirror *mirror, uint64_t from, uint64_t unt
 	for (uint64_t offset = from; offset < until; offset += RC_MIRROR_PAGE) {
 		size_t n = until - offset < RC_MIRROR_PAGE ? until - offset : RC_MIRROR_PAGE, first = 0, last = n;
 		const uint8_t *twin = mirror->twin + offset;
-		if (is_same(memory_of(mirror) + offset, twin, n))
+		if (is_same(bytes_of(mirror) + offset, twin, n))
 			continue;
-		take(page, memory_of(mirror) + offset, n);
+		take(page, bytes_of(mirror) + offset, n);
 		while (first < n && page[first] == twin[first])
 			first++;
 		if (first == n)

@@ -15,9 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct device_mirror; /* cuda_remote/server/placed/device_mirror.h */
+
 struct mirror {
 	uint64_t address, size; /* address: of this side's copy, a multiple of RC_MIRROR_PAGE unless shared_pages */
 	uint8_t *twin;
+	const uint8_t *copy;    /* where this process finds the bytes; NULL: at address */
+	struct device_mirror *device; /* worker: of memory that only the device reads and writes; NULL: other memory */
 	void *owner;            /* the client's session; the worker's context */
 	uint64_t context;       /* client: handle of the context */
 	bool attached;          /* client: to the host or to one stream: the host may use it while other streams work */

@@ -64,7 +64,7 @@ bool mirror_add(struct mirror_table *table, const struct mirror *mirror)
 	memmove(table->list + at + 1, table->list + at, (table->n - at) * sizeof *table->list);
 	table->list[at] = *mirror;
 	table->list[at].twin = twin;
-	if (mirror->size >= TRACKED_LEAST && !mirror->shared_pages)
+	if (mirror->size >= TRACKED_LEAST && !mirror->shared_pages && !mirror->device)
 		table->list[at].tracked = mirror_pages_begin(&table->list[at]);
 	table->n++;
 	return true;

@@ -326,6 +326,8 @@ void server_slot_unlist(struct server_slot *slot);
 
 /* True if the client chooses the addresses of device memory. */
 bool server_memory_is_placed(void);
+/* True if they are so by virtual memory management (placed/). */
+bool server_memory_is_virtual(void);
 /* Allocates at an address of the client. The driver checks address and size. */
 CUresult server_memory_place(uint64_t address, uint64_t bytes);
 

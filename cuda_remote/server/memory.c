@@ -133,6 +133,11 @@ bool server_memory_is_placed(void)
 	return find() == CUDA_SUCCESS;
 }
 
+bool server_memory_is_virtual(void)
+{
+	return find() == CUDA_SUCCESS && placed->unit == placed->page;
+}
+
 CUresult server_memory_place(uint64_t address, uint64_t bytes)
 {
 	CUresult result = find();

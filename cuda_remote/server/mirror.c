@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Managed memory of a client on another host (cuda_remote/mirror/mirror.h). The driver must place memory at the client's
- * addresses, and the worker must be able to read and write device memory itself, as with the software GPU. A call that fetches or brings changes needs no stream: CUDA's rule is that the host
- * uses such memory only while the device does not.
+ * Managed memory of a client on another host (cuda_remote/mirror/mirror.h). The memory must be at the client's addresses. If
+ * the worker can read and write device memory itself, as with the software GPU, it compares the memory with its twin; else
+ * kernels do that (placed/device_mirror.h). A call that fetches or brings changes needs no stream: CUDA's rule is that the
+ * host uses such memory only while the device does not.
  */
 #include "cuda_remote/server/internal.h"
 
 #include "cuda_remote/mirror/mirror.h"
 #include "cuda_remote/server/peer/link.h"
+#include "cuda_remote/server/placed/device_mirror.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +17,21 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror_table table;
 
+static bool is_virtual(void)
+{
+	return server_memory_is_virtual();
+}
+
+/* The worker reads and writes the mirrors' memory itself. */
+static bool is_direct(void)
+{
+	return !is_virtual() && peer_memory_is_direct();
+}
+
 CUresult serve_managed_info(struct server_call *call)
 {
 	server_order_release(call);
-	uint64_t answer = server_memory_is_placed() && server_limit(SERVER_LIMIT_PINNED) && peer_memory_is_direct();
+	uint64_t answer = server_memory_is_placed() && server_limit(SERVER_LIMIT_PINNED) && (is_virtual() || is_direct());
 	/* The probe of device memory makes another context current. */
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
@@ -38,10 +51,30 @@ static void clear(uint64_t address, uint64_t bytes)
 	}
 }
 
-static void end(struct mirror *mirror)
+/* Returns what device_mirror_free must free. */
+static struct device_mirror *end(struct mirror *mirror)
 {
+	struct device_mirror *device = mirror->device;
 	server_limit_return(SERVER_LIMIT_PINNED, mirror->size);
 	mirror_remove(&table, mirror);
+	return device;
+}
+
+/* Adds a mirror in new memory. */
+static CUresult add(struct mirror *mirror)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (is_direct())
+		clear(mirror->address, mirror->size);
+	pthread_mutex_lock(&lock);
+	if (!is_direct())
+		result = device_mirror_new(mirror, &mirror->device);
+	bool added = result == CUDA_SUCCESS && mirror_add(&table, mirror);
+	pthread_mutex_unlock(&lock);
+	if (added)
+		return CUDA_SUCCESS;
+	device_mirror_free(mirror->device, false);
+	return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 CUresult serve_managed_make(struct server_call *call)
@@ -49,25 +82,23 @@ CUresult serve_managed_make(struct server_call *call)
 	struct rc_wire_place args;
 	if (!server_take_into(call, &args, sizeof args) || !args.bytes || args.address % RC_MIRROR_PAGE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!server_memory_is_placed() || !peer_memory_is_direct())
+	if (!server_memory_is_placed() || (!is_virtual() && !is_direct()))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = driver.cuCtxSetCurrent(call->thread->current); /* the probe may have made another one current */
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (!server_limit_take(SERVER_LIMIT_PINNED, args.bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = server_memory_place(args.address, args.bytes);
-	if (result != CUDA_SUCCESS) {
-		server_limit_return(SERVER_LIMIT_PINNED, args.bytes);
-		return result;
+	result = server_memory_place(args.address, args.bytes);
+	if (result == CUDA_SUCCESS) {
+		struct mirror mirror = { .address = args.address, .size = args.bytes, .owner = call->thread->current };
+		result = add(&mirror);
+		if (result != CUDA_SUCCESS)
+			driver.cuMemFree_v2(args.address);
 	}
-	clear(args.address, args.bytes);
-	pthread_mutex_lock(&lock);
-	bool added = mirror_add(&table, &(struct mirror){ .address = args.address, .size = args.bytes,
-							  .owner = call->thread->current });
-	pthread_mutex_unlock(&lock);
-	if (added)
-		return CUDA_SUCCESS;
-	server_limit_return(SERVER_LIMIT_PINNED, args.bytes);
-	driver.cuMemFree_v2(args.address);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS)
+		server_limit_return(SERVER_LIMIT_PINNED, args.bytes);
+	return result;
 }
 
 /* From now on no call finds the mirror. Work that was issued earlier may still use its memory, so the driver waits. */
@@ -78,13 +109,17 @@ CUresult serve_managed_free(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	struct mirror *mirror = mirror_find(&table, args.address);
+	struct device_mirror *device = NULL;
 	bool found = mirror && mirror->address == args.address;
 	if (found)
-		end(mirror);
+		device = end(mirror);
 	pthread_mutex_unlock(&lock);
 	if (!found)
 		return CUDA_ERROR_INVALID_VALUE;
 	server_order_release(call);
+	device_mirror_free(device, false);
+	if (device)
+		(void)driver.cuCtxSetCurrent(call->thread->current);
 	return driver.cuMemFree_v2(args.address);
 }
 
@@ -107,7 +142,8 @@ void server_mirrors_forget(CUcontext context)
 	pthread_mutex_lock(&lock);
 	for (size_t i = table.n; i--;)
 		if (table.list[i].owner == context)
-			end(&table.list[i]);
+			device_mirror_free(end(&table.list[i]), true);
+	device_mirrors_forget(context);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -116,7 +152,7 @@ void server_mirrors_forget_library(const void *library)
 	pthread_mutex_lock(&lock);
 	for (size_t i = table.n; i--;)
 		if (table.list[i].module == library)
-			end(&table.list[i]);
+			(void)end(&table.list[i]);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -135,6 +171,18 @@ static CUresult add_variable(const struct mirror *variable)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* The driver's managed memory is memory of the host too, and the host may use it while kernels run. */
+static bool host_shares_variables(void)
+{
+	int value;
+	for (uint32_t i = 0; i < worker.gpus; i++)
+		if (!driver.cuDeviceGetAttribute ||
+		    driver.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, worker.device[i]) ||
+		    !value)
+			return false;
+	return true;
+}
+
 /* A variable in the current context. The client asks where it is, and calls again when it can take changes. The first value is
  * found as a change. */
 CUresult serve_managed_variable(struct server_call *call)
@@ -147,7 +195,7 @@ CUresult serve_managed_variable(struct server_call *call)
 	CUresult result = server_object(RC_KIND_LIBRARY, args.module, &library);
 	if (result != CUDA_SUCCESS || !text)
 		return text ? result : CUDA_ERROR_INVALID_VALUE;
-	if (!driver.cuLibraryGetManaged || !server_memory_is_placed() || !peer_memory_is_direct())
+	if (!driver.cuLibraryGetManaged || !server_memory_is_placed() || (!host_shares_variables() && !peer_memory_is_direct()))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = driver.cuCtxSetCurrent(call->thread->current); /* the probe of device memory may have made another one current */
 	char *name = strndup(text, args.name);
@@ -172,35 +220,63 @@ CUresult serve_managed_push(struct server_call *call)
 {
 	const uint8_t *at = call->in, *stop = call->in + call->in_len, *bytes;
 	struct rc_wire_change record;
-	bool sound = true;
+	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
-	while (sound && (bytes = mirror_next(&at, stop, &record))) {
+	while (result == CUDA_SUCCESS && (bytes = mirror_next(&at, stop, &record))) {
 		const struct mirror *mirror = mirror_find(&table, record.address);
-		sound = mirror && mirror_store(mirror, &record, bytes);
+		if (mirror && mirror->device)
+			result = device_mirror_store(mirror, &record, bytes);
+		else if (!mirror || !mirror_store(mirror, &record, bytes))
+			result = CUDA_ERROR_INVALID_VALUE;
 	}
+	CUresult flushed = device_mirror_flush();
 	pthread_mutex_unlock(&lock);
-	return sound && at == stop ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (is_virtual())
+		(void)driver.cuCtxSetCurrent(call->thread->current);
+	if (result == CUDA_SUCCESS)
+		result = at == stop ? flushed : CUDA_ERROR_INVALID_VALUE;
+	return result;
 }
 
-/* Makes records from this address on. Returns the address to go on from, or 0. Under the lock. */
-static uint64_t collect(uint64_t from, struct mirror_changes *changes)
+/* Finds the changed pages of all mirrors whose memory the worker cannot read. Under the lock. */
+static CUresult scan(void)
 {
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = 0; i < table.n && result == CUDA_SUCCESS; i++)
+		if (table.list[i].device)
+			result = device_mirror_scan_begin(&table.list[i]);
+	for (size_t i = 0; i < table.n && result == CUDA_SUCCESS; i++)
+		if (table.list[i].device)
+			result = device_mirror_scan_end(&table.list[i]);
+	return result;
+}
+
+/* Makes records from this address on. *next: the address to go on from, or 0. Under the lock. */
+static CUresult collect(uint64_t from, struct mirror_changes *changes, uint64_t *next)
+{
+	CUresult result = CUDA_SUCCESS;
 	const struct mirror *mirror = mirror_at_or_after(&table, from);
+	*next = 0;
 	if (!mirror)
-		return 0;
+		return CUDA_SUCCESS;
 	uint64_t offset = from > mirror->address ? (from - mirror->address) / RC_MIRROR_PAGE * RC_MIRROR_PAGE : 0;
-	for (; mirror < table.list + table.n; mirror++, offset = 0) {
-		offset = mirror_collect(mirror, offset, changes);
-		if (offset < mirror->size)
-			return mirror->address + offset;
+	for (; mirror < table.list + table.n && result == CUDA_SUCCESS; mirror++, offset = 0) {
+		if (mirror->device)
+			result = device_mirror_collect(mirror, offset, changes, &offset);
+		else
+			offset = mirror_collect(mirror, offset, changes);
+		if (offset < mirror->size) {
+			*next = mirror->address + offset;
+			return result;
+		}
 	}
-	return 0;
+	return result;
 }
 
 CUresult serve_managed_pull(struct server_call *call)
 {
 	struct rc_wire_pull args;
-	struct rc_wire_pulled answer;
+	struct rc_wire_pulled answer = { 0 };
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* There is room before the twins take over what is sent. */
@@ -210,8 +286,18 @@ CUresult serve_managed_pull(struct server_call *call)
 	server_order_release(call);
 	struct mirror_changes changes = { .bytes = room + sizeof answer, .room = RC_MIRROR_PULL - sizeof answer };
 	pthread_mutex_lock(&lock);
-	answer.next = collect(args.from, &changes);
+	CUresult result = args.from ? CUDA_SUCCESS : scan(); /* the parts after the first are of the same scan */
+	if (result == CUDA_SUCCESS)
+		result = collect(args.from, &changes, &answer.next);
+	CUresult flushed = device_mirror_flush();
 	pthread_mutex_unlock(&lock);
+	if (is_virtual())
+		(void)driver.cuCtxSetCurrent(call->thread->current);
+	if (result == CUDA_SUCCESS)
+		result = flushed;
+	call->out_len = 0;
+	if (result != CUDA_SUCCESS)
+		return result;
 	memcpy(room, &answer, sizeof answer);
 	call->out_len = sizeof answer + changes.used;
 	return CUDA_SUCCESS;

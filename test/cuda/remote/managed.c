@@ -340,7 +340,7 @@ static void limited(void)
 static CUlibrary library_new(void)
 {
 	CUlibrary library;
-	OK(cuLibraryLoadData(&library, "double\nappend\n", NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuLibraryLoadData(&library, test_program("double\nappend\n"), NULL, NULL, 0, NULL, NULL, 0));
 	return library;
 }
 

@@ -36,7 +36,19 @@ HEADRACE_SESSION_PINNED=0 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 60 "$build/test/cuda/remote/managed" refused || fail "a worker without memory for twins"
 remote_stop
-# nor with a driver that chooses addresses.
+# With memory that the worker's processors cannot read, kernels find the changed pages and store changes.
+rm "$folder/ready"
+double=$driver driver=$build/cuda_remote/softgpu/.libs/libcuda.so
+export HEADRACE_TEST_PTX=1
+HEADRACE_PLACED_MEMORY=2 remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory, compared by kernels"
+timeout 120 "$build/test/cuda/remote/mapped" far || fail "mapped memory, compared by kernels"
+timeout 240 "$build/test/cuda/remote/managed_far" || fail "managed memory of another host, compared by kernels"
+remote_stop
+driver=$double
+unset HEADRACE_TEST_PTX
+# There is none with a driver that chooses addresses.
 rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port

@@ -215,7 +215,7 @@ static void after_reset(void)
 	CUfunction append;
 	OK(cuDevicePrimaryCtxReset(0));
 	context = start();
-	OK(cuModuleLoadData(&module, "double\nappend\n"));
+	OK(cuModuleLoadData(&module, test_program("double\nappend\n")));
 	OK(cuModuleGetFunction(&append, module, "append"));
 	void *parameters[] = { &there, &value };
 	OK(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));

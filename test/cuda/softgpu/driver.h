@@ -46,6 +46,34 @@ static inline void end(void)
 	cuDevicePrimaryCtxReset(0);
 }
 
+/* The kernels append, wait, write, nothing, increase and meet of engine_double.c, and its variable, for other drivers. */
+static const char test_ptx[] =
+	".version 6.3\n.target sm_70\n.address_size 64\n.visible .global .align 16 .attribute(.managed) .b8 cell[16];\n"
+#define TEST_ENTRY(name, second) \
+	".visible .entry " name "(.param .u64 address" second ")\n{\n.reg .pred %p;\n.reg .u32 %n, %v;\n.reg .u64 %a, %t;\n" \
+	"ld.param.u64 %a, [address];\n"
+	TEST_ENTRY("append", ", .param .u32 value")
+	"ld.param.u32 %v, [value];\natom.global.add.u32 %n, [%a], 1;\nadd.u32 %n, %n, 1;\nmul.wide.u32 %t, %n, 4;\n"
+	"add.u64 %a, %a, %t;\nst.global.u32 [%a], %v;\nret;\n}\n"
+	TEST_ENTRY("wait", "")
+	"again:\nld.volatile.global.u32 %v, [%a];\nsetp.eq.u32 %p, %v, 0;\n@%p bra again;\nret;\n}\n"
+	TEST_ENTRY("write", ", .param .u32 bytes")
+	"ld.param.u32 %n, [bytes];\nmov.u32 %v, 165;\n"
+	"again:\nsetp.eq.u32 %p, %n, 0;\n@%p ret;\nst.global.u8 [%a], %v;\nadd.u64 %a, %a, 1;\nsub.u32 %n, %n, 1;\nbra again;\n}\n"
+	".visible .entry nothing()\n{\nret;\n}\n"
+	TEST_ENTRY("increase", ", .param .u32 value")
+	"ld.param.u32 %v, [value];\nred.global.add.u32 [%a], %v;\nret;\n}\n"
+	TEST_ENTRY("meet", ", .param .u32 wanted")
+	"ld.param.u32 %n, [wanted];\nred.global.add.u32 [%a], 1;\n"
+	"again:\nld.volatile.global.u32 %v, [%a];\nsetp.lt.u32 %p, %v, %n;\n@%p bra again;\nret;\n}\n";
+#undef TEST_ENTRY
+
+/* HEADRACE_TEST_PTX is set for a driver whose engine is not the double. */
+static inline const char *test_program(const char *of_double)
+{
+	return getenv("HEADRACE_TEST_PTX") ? test_ptx : of_double;
+}
+
 /* A kernel of the engine double (see engine_double.c). */
 static inline CUfunction kernel(const char *name)
 {
@@ -53,7 +81,7 @@ static inline CUfunction kernel(const char *name)
 	CUfunction function;
 	if (!module) {
 		OK(cuModuleLoadData(&module,
-				"double\nappend wait fault write nothing increase meet choose decrease\n"));
+				test_program("double\nappend wait fault write nothing increase meet choose decrease\n")));
 		atexit(end);
 	}
 	OK(cuModuleGetFunction(&function, module, name));
