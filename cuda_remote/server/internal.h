@@ -339,6 +339,9 @@ bool server_placed_at(CUdeviceptr address);
 CUresult server_placed_free(CUdeviceptr address, bool wait);
 /* Frees it when the stream has come to this place. */
 CUresult server_placed_free_async(CUdeviceptr address, CUstream stream);
+/* A handle of an allocation, for other workers. Called in the call order: the memory may have to be moved, which waits for the work
+ * of its context. */
+CUresult server_placed_export(CUdeviceptr address, struct rc_wire_shared *handle);
 /* A context has ended, and its allocations with it. */
 void server_placed_forget(CUcontext context);
 /* Memory of the device `owner` is accessible to the device `user` from now on. */

@@ -19,6 +19,7 @@ cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/server/peer/places.c \
 	cuda_remote/server/peer/transfer.c \
 	cuda_remote/server/placed/device_mirror.c cuda_remote/server/placed/device_mirror.h \
+	cuda_remote/server/placed/placed_ipc.c cuda_remote/server/placed/placed_ipc.h \
 	cuda_remote/server/placed/placed_virtual.c cuda_remote/server/placed/placed_virtual.h cuda_remote/server/placed/virtual_extents.c \
 	cuda_remote/server/pinned.c cuda_remote/server/quota.c cuda_remote/server/slots.c cuda_remote/server/stream.c cuda_remote/server/stream_memory.c \
 	cuda_remote/server/data/connection.c cuda_remote/server/data/data.h cuda_remote/server/data/fetch.c \

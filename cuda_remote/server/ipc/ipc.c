@@ -5,6 +5,7 @@
  * quota allows it to allocate.
  */
 #include "cuda_remote/server/ipc/meeting.h"
+#include "cuda_remote/server/placed/placed_ipc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,10 @@ CUresult serve_ipc_get_memory(struct server_call *call)
 	CUipcMemHandle native;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (server_placed_at(args.address)) {
+		CUresult placed = server_placed_export(args.address, &handle);
+		return placed == CUDA_SUCCESS ? server_give_bytes(call, &handle, sizeof handle) : placed;
+	}
 	if (!driver.cuIpcGetMemHandle)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	server_order_release(call); /* the driver may wait for kernels */
@@ -153,6 +158,7 @@ void server_ipc_freed(struct server_opened *entry, CUresult result)
 
 void server_ipc_forget(CUcontext context)
 {
+	placed_ipc_forget(context);
 	pthread_mutex_lock(&lock);
 	for (struct server_opened **at = &opened; *at;) {
 		if ((*at)->context == context)
@@ -163,6 +169,21 @@ void server_ipc_forget(CUcontext context)
 	pthread_mutex_unlock(&lock);
 }
 
+static CUresult open_placed(const struct placed_exported *exported, struct meeting_found *found, struct rc_wire_opened *answer)
+{
+	CUdeviceptr address;
+	CUresult result = placed_ipc_import(exported, found->file, &address);
+	meeting_done(found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = note_open(address, exported->bytes, false);
+	if (result == CUDA_SUCCESS)
+		*answer = (struct rc_wire_opened){ address, exported->bytes };
+	else
+		(void)placed_ipc_close(address);
+	return result;
+}
+
 static CUresult open_memory(const struct rc_wire_open *args, struct rc_wire_opened *answer)
 {
 	struct meeting_found found;
@@ -171,6 +192,10 @@ static CUresult open_memory(const struct rc_wire_open *args, struct rc_wire_open
 	CUresult result = meeting_import(MEETING_MEMORY, &args->handle, &found);
 	if (result != CUDA_SUCCESS)
 		return result;
+	struct placed_exported exported;
+	memcpy(&exported, found.native, sizeof exported);
+	if (placed_ipc_is_placed(&exported, found.file))
+		return open_placed(&exported, &found, answer);
 	memcpy(&native, found.native, sizeof native);
 	result = driver.cuIpcOpenMemHandle_v2(&address, native, args->flags);
 	meeting_done(&found);
@@ -200,10 +225,10 @@ CUresult serve_ipc_close_memory(struct server_call *call)
 	struct rc_wire_address args;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!driver.cuIpcCloseMemHandle)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	server_order_release(call);
-	CUresult result = driver.cuIpcCloseMemHandle(args.address);
+	CUresult result = placed_ipc_close(args.address);
+	if (result == CUDA_ERROR_NOT_FOUND)
+		result = driver.cuIpcCloseMemHandle ? driver.cuIpcCloseMemHandle(args.address) : CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
 		note_close(args.address);
 	return result;

@@ -6,6 +6,8 @@
 #include "cuda_remote/server/placed/placed_virtual.h"
 
 #include "cuda_remote/bitmap.h"
+#include "cuda_remote/server/ipc/meeting.h"
+#include "cuda_remote/server/placed/placed_ipc.h"
 
 #include <stdlib.h>
 
@@ -19,6 +21,7 @@ struct allocation {
 	size_t bytes;
 	struct virtual_window *window;
 	CUcontext context;
+	uint64_t exported; /* number that other workers know it by; 0: they do not */
 	CUevent freed; /* cuMemFreeAsync was called for it, and frees it when this event is complete; NULL: it was not */
 };
 
@@ -56,6 +59,15 @@ static CUmemAccessDesc access_of(CUdevice device)
 				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 }
 
+static bool can_export(CUdevice device)
+{
+	int value;
+	return driver.cuMemExportToShareableHandle &&
+	       driver.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+					   device) == CUDA_SUCCESS &&
+	       value;
+}
+
 /* Under the lock. */
 static CUresult window_add(CUdevice device, CUdeviceptr base, size_t bytes)
 {
@@ -76,7 +88,7 @@ static CUresult window_add(CUdevice device, CUdeviceptr base, size_t bytes)
 	}
 	windows[n_windows] = (struct virtual_window){ .device = device, .base = base, .page_bytes = table.page,
 						      .pages = bytes / table.page, .page = page, .access = { access_of(device) },
-						      .n_access = 1 };
+						      .n_access = 1, .exportable = can_export(device) };
 	n_windows++;
 	return CUDA_SUCCESS;
 }
@@ -181,10 +193,23 @@ static void give_pages(struct virtual_window *window, size_t first, size_t count
 	virtual_unback(window, first, count);
 }
 
+/* How other workers know an allocation. */
+static void describe(const struct allocation *allocation, struct placed_exported *exported)
+{
+	size_t offset = allocation->bytes > table.small ? 0 : (allocation->address - allocation->window->base) % table.page;
+	size_t pages = allocation->bytes > table.small ? pages_of(allocation->bytes) : 1;
+	placed_ipc_describe(exported, pages * table.page, offset, allocation->bytes, allocation->exported);
+}
+
 /* Ends an allocation, which no work uses any more and which is in no list. */
 static void end(struct allocation *gone)
 {
 	size_t offset = gone->address - gone->window->base;
+	if (gone->exported) {
+		struct placed_exported exported;
+		describe(gone, &exported);
+		meeting_end(MEETING_MEMORY, &exported);
+	}
 	if (gone->bytes > table.small)
 		give_pages(gone->window, offset / table.page, pages_of(gone->bytes));
 	else
@@ -311,6 +336,14 @@ static CUresult synchronize(CUcontext context)
 	return result;
 }
 
+/* One extent is the memory of the allocation, or of its page. Under the lock. */
+static bool is_whole(const struct allocation *allocation)
+{
+	size_t first = (allocation->address - allocation->window->base) / table.page;
+	return allocation->window->page[first].extent->pages ==
+	       (allocation->bytes > table.small ? pages_of(allocation->bytes) : 1);
+}
+
 static struct allocation *take_at(CUdeviceptr address)
 {
 	struct allocation **at = find(address), *found = *at;
@@ -378,6 +411,50 @@ void server_placed_forget(CUcontext context)
 		end(gone);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+/* ---- other workers ---- */
+
+/* Under the lock. */
+static CUresult export_locked(CUdeviceptr address, struct placed_exported *exported, int *file)
+{
+	static uint64_t last;
+	struct virtual_extent *extent;
+	struct allocation *allocation = *find(address);
+	if (!allocation)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!allocation->window->exportable)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	struct virtual_window *window = allocation->window;
+	size_t count = allocation->bytes > table.small ? pages_of(allocation->bytes) : 1;
+	CUresult result = virtual_join(window, (address - window->base) / table.page, count, &extent);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemExportToShareableHandle(file, extent->memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!allocation->exported)
+		allocation->exported = ++last;
+	describe(allocation, exported);
+	return CUDA_SUCCESS;
+}
+
+CUresult server_placed_export(CUdeviceptr address, struct rc_wire_shared *handle)
+{
+	struct placed_exported exported;
+	int file;
+	pthread_mutex_lock(&lock);
+	const struct allocation *known = *find(address);
+	CUcontext context = known ? known->context : NULL;
+	bool whole = known && is_whole(known);
+	pthread_mutex_unlock(&lock);
+	/* The memory may have to be moved. */
+	CUresult result = !known ? CUDA_ERROR_INVALID_VALUE : whole ? CUDA_SUCCESS : synchronize(context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	result = export_locked(address, &exported, &file);
+	pthread_mutex_unlock(&lock);
+	return result == CUDA_SUCCESS ? meeting_export_file(MEETING_MEMORY, &exported, file, handle) : result;
 }
 
 /* ---- other GPUs ---- */

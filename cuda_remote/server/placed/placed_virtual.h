@@ -10,6 +10,8 @@
  *
  *	virtual_extents.c  physical memory: created, mapped, idle, released
  *	placed_virtual.c   windows, the budget, allocations
+ *	placed_ipc.c       memory of other workers
+ *	device_mirror.c    managed memory of a client on another host
  */
 #ifndef RC_CUDA_PLACED_VIRTUAL_H
 #define RC_CUDA_PLACED_VIRTUAL_H
@@ -29,6 +31,7 @@ struct virtual_extent {
 	CUmemGenericAllocationHandle memory;
 	size_t pages;
 	size_t at; /* first page of the window; VIRTUAL_NOWHERE: not mapped */
+	bool exported; /* another process may have mapped it: it is not used for another allocation */
 };
 
 /* Granules of a page that small allocations use. */
@@ -58,6 +61,7 @@ struct virtual_window {
 	struct virtual_list spare; /* not mapped */
 	size_t budget, used;       /* pages */
 	size_t created;            /* pages of all extents: the budget, except during a change or after an error */
+	bool exportable;           /* the driver exports its memory as descriptors */
 	CUmemAccessDesc access[RC_DEVICES_MAX];
 	size_t n_access;
 };
@@ -71,6 +75,8 @@ void virtual_settle(struct virtual_window *window);
 CUresult virtual_back(struct virtual_window *window, size_t first, size_t count);
 /* No allocation uses these pages any more; their extents become idle. */
 void virtual_unback(struct virtual_window *window, size_t first, size_t count);
+/* Makes one extent of the pages of an allocation, which is exported then, and outputs it. The work of the context is complete. */
+CUresult virtual_join(struct virtual_window *window, size_t first, size_t count, struct virtual_extent **joined);
 /* Lets the last entry of access use all memory that is mapped. */
 CUresult virtual_grant(struct virtual_window *window);
 

@@ -2,6 +2,8 @@
 /* The physical memory of a window (placed_virtual.h). */
 #include "cuda_remote/server/placed/placed_virtual.h"
 
+#include "cuda_remote/server/placed/placed_ipc.h"
+
 #include <stdlib.h>
 
 /* An extent is at most this large, so that part of the memory of a large allocation can be used elsewhere after it was freed. */
@@ -43,6 +45,8 @@ static CUresult create_one(struct virtual_window *window, size_t pages)
 {
 	CUmemAllocationProp properties = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 					   .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = window->device } };
+	if (window->exportable)
+		properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	struct virtual_extent *extent = malloc(sizeof *extent);
 	if (!extent)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -251,8 +255,43 @@ CUresult virtual_back(struct virtual_window *window, size_t first, size_t count)
 
 void virtual_unback(struct virtual_window *window, size_t first, size_t count)
 {
-	for (size_t at = first; at < first + count; at += window->page[at].extent->pages)
-		push(&window->idle, window->page[at].extent);
+	for (size_t at = first, pages; at < first + count; at += pages) {
+		struct virtual_extent *extent = window->page[at].extent;
+		pages = extent->pages;
+		push(&window->idle, extent);
+		if (extent->exported && unmap(window, extent) == CUDA_SUCCESS)
+			release(window, extent);
+	}
+	if (window->created < window->budget)
+		virtual_settle(window);
+}
+
+CUresult virtual_join(struct virtual_window *window, size_t first, size_t count, struct virtual_extent **joined)
+{
+	struct virtual_extent *extent = window->page[first].extent;
+	if (extent->at != first || extent->pages != count) {
+		CUresult result = create_one(window, count);
+		if (result != CUDA_SUCCESS)
+			return result;
+		extent = window->spare.last;
+		result = placed_ipc_copy(extent->memory, window->base + first * window->page_bytes, count * window->page_bytes);
+		for (size_t at = first, pages; at < first + count && result == CUDA_SUCCESS; at += pages) {
+			struct virtual_extent *old = window->page[at].extent;
+			pages = old->pages;
+			push(&window->idle, old);
+			result = unmap(window, old);
+		}
+		if (result == CUDA_SUCCESS)
+			result = map(window, extent, first);
+		if (result == CUDA_SUCCESS)
+			take(&window->idle, extent);
+		virtual_settle(window);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	extent->exported = true;
+	*joined = extent;
+	return CUDA_SUCCESS;
 }
 
 CUresult virtual_grant(struct virtual_window *window)

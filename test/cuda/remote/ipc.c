@@ -210,7 +210,7 @@ static void refuse_others(CUdeviceptr pooled)
 static void share_with_child(char *self)
 {
 	offer_t offer, same;
-	CUdeviceptr small, neighbour, large, flag, pooled, ordinary;
+	CUdeviceptr small, neighbour, large, flag, pooled, ordinary, page, pages;
 	CUevent event;
 	int line, supported;
 	char byte;
@@ -221,6 +221,11 @@ static void share_with_child(char *self)
 	CHECK(supported);
 	OK(cuMemAlloc(&small, WORDS * 4));
 	OK(cuMemAlloc(&neighbour, WORDS * 4));
+	/* Where the worker maps memory, the large allocation now consists of several parts. */
+	OK(cuMemAlloc(&page, 2 * MIB));
+	OK(cuMemAlloc(&pages, 4 * MIB));
+	OK(cuMemFree(page));
+	OK(cuMemFree(pages));
 	OK(cuMemAlloc(&large, 5 * MIB));
 	OK(cuMemAlloc(&flag, 4));
 	OK(cuMemAllocAsync(&pooled, 4096, NULL));

@@ -9,6 +9,10 @@ timeout 120 "$build/test/cuda/remote/ipc" || fail "over a Unix socket"
 HEADRACE_SERVER=127.0.0.1:$port timeout 120 "$build/test/cuda/remote/ipc" || fail "over tcp"
 remote_stop || exit 1
 rm "$folder/ready"
+HEADRACE_PLACED_MEMORY=2 remote_start
+timeout 120 "$build/test/cuda/remote/ipc" || fail "memory placed by virtual memory management"
+remote_stop || exit 1
+rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start
 timeout 120 "$build/test/cuda/remote/ipc" || fail "at addresses of the driver"
 remote_stop || exit 1
