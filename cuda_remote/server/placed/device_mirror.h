@@ -2,7 +2,7 @@
 /*
  * Mirrors (cuda_remote/mirror/mirror.h) whose memory the worker's processors cannot read. A kernel finds the pages that were
  * changed: the device holds 32 hashes for each page of the twin, and compares them with those of the memory. These take
- * 6.5 % of the mirror's size in device memory. Only changed pages are copied to the host, and compared with the twin there.
+ * 6.3 % of the mirror's size in device memory. Only changed pages are copied to the host, and compared with the twin there.
  * Another kernel stores the client's changes.
  *
  * The lock of mirror.c is held in all calls. They make the mirror's context current.
