@@ -8,8 +8,8 @@
 
 #include "rdma_channel/base/setting.h"
 
-enum { BY_DRIVER, PLACED, PLACED_VIRTUAL };
-HR_SETTING(placed_setting, "HEADRACE_PLACED_MEMORY", "1", BY_DRIVER, PLACED_VIRTUAL,
+enum { BY_DRIVER, PLACED }; /* values of the setting; others: always by virtual memory management */
+HR_SETTING(placed_setting, "HEADRACE_PLACED_MEMORY", "1", 0, 2,
 	   "1: clients choose the addresses of their allocations, if the driver can do that; 2: the same, always by virtual memory management; 0: the driver chooses them");
 
 #define AHEAD_PAGES 8 /* of the budget that the client may have beyond what it needs, where it counts in pages */

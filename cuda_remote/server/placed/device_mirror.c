@@ -144,7 +144,7 @@ static CUresult engine_get(CUcontext context, struct engine **found)
 		hr_log_once(HR_LOG_ERROR, "managed memory: the kernels that find changed pages cannot be loaded: %s",
 			    server_error_name(result));
 		free(engine);
-		return result;
+		return result == CUDA_ERROR_OUT_OF_MEMORY ? result : CUDA_ERROR_NOT_SUPPORTED;
 	}
 	engine->context = context;
 	engine->next = engines;
