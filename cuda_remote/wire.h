@@ -35,7 +35,7 @@
  *
  * The chunks of a copy that a call waits for (copy_down) come on the connection of that call, before its reply. The chunks
  * of an asynchronous copy come on the data connection, on which the client has made the call data_connection; the worker
- * does not answer it. A CHUNK without bytes says that the copy has failed. No chunk may exceed the bytes of its copy that
+ * does not answer it. A CHUNK without bytes says that the copy, in either direction, has failed. No chunk may exceed the bytes of its copy that
  * are left.
  *
  * The handshake compares versions and builds: cuda_remote/door/wire.h.
@@ -578,6 +578,17 @@ struct rc_wire_array {
 			 * connection, as a chunk does. 0: the bytes are at most RC_INLINE_COPY, or none, and take no slot */
 };
 static_assert(sizeof(struct rc_wire_array) == 16, "wire format");
+/* array_up_later, array_down_later: struct rc_wire_copy and a CUDA_MEMCPY3D. As copy_up_later and copy_down_later, with an array
+ * in place of the device memory. The box is that of the copy without gaps, at address 0; `unkept` is set in array_down_later.
+ *
+ * array_pinned: between an array and pinned memory that the worker has mapped; followed by a CUDA_MEMCPY3D, whose host side is at
+ * offset, with its pitch and its height. */
+struct rc_wire_array_pinned {
+	uint64_t stream;
+	uint64_t pinned; /* client: handle */
+	uint64_t offset; /* of the first byte in the pinned memory */
+};
+static_assert(sizeof(struct rc_wire_array_pinned) == 24, "wire format");
 /* Memory operations of a stream: stream_memory, followed by its operations, of which the driver gets one batch. */
 #define RC_MEMOPS_MAX 255
 struct rc_wire_memops {

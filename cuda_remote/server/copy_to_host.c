@@ -306,7 +306,7 @@ CUresult serve_copy_down_later(struct server_call *call)
 	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (copy.unkept)
-		return server_push_begin(call, &copy, bytes);
+		return server_push_begin(call, &copy, bytes, NULL);
 	struct job *job = malloc(sizeof *job);
 	struct group *group = job ? group_new(job) : NULL;
 	if (!group) {

@@ -439,6 +439,7 @@ struct server_parcel {
 		SERVER_PARCEL_FETCH,  /* of data/fetch.c: the stream has come to the copy */
 		SERVER_PARCEL_COPIED, /* of data/fetch.c: the stream has passed the copy */
 		SERVER_PARCEL_PUSH,   /* of data/push.c */
+		SERVER_PARCEL_REFUSED, /* of data/connection.c */
 	} kind;
 };
 
@@ -453,8 +454,16 @@ void server_data_count(uint64_t messages);
 uint64_t server_data_posted(void);
 /* Ends the session, as the client would wait for ever for a copy that cannot be posted. Returns the error for the call. */
 CUresult server_data_no_memory(struct server_call *call);
-/* Begins an asynchronous copy to the host whose bytes stay on the device until they are sent. */
-CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes);
+/* Tells the client that an asynchronous copy has failed. False: no memory. */
+bool server_data_refuse(uint64_t copy);
+/* A call that begins an asynchronous copy is not executed, because of result: tells the client. Returns result. */
+CUresult server_later_refuse(struct server_call *call, CUresult result);
+bool server_is_later(uint16_t function);
+/* Begins an asynchronous copy to the host whose bytes stay on the device until they are sent. array: NULL, or the copy as the driver
+ * is to get it, whose source is an array. */
+CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, const CUDA_MEMCPY3D *array);
+/* Begins an asynchronous copy to the device, or to an array, whose bytes the client sends when the stream has come to it. */
+CUresult server_fetch_issue(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, const CUDA_MEMCPY3D *array);
 /* The worker is ending. */
 void server_data_break(void);
 CUresult serve_data_connection(struct server_call *call);
@@ -677,6 +686,12 @@ CUresult serve_array_up(struct server_call *call);
 /* A call array_up is not executed, because of result: counts its slot. Returns result. */
 CUresult server_array_refuse(struct server_call *call, CUresult result);
 CUresult serve_array_down(struct server_call *call);
+CUresult serve_array_up_later(struct server_call *call);
+CUresult serve_array_down_later(struct server_call *call);
+CUresult serve_array_pinned(struct server_call *call);
+/* Copies the part of len bytes at offset of a copy with an array between the array and contiguous host memory. up: to the array. */
+CUresult server_part_array(const CUDA_MEMCPY3D *array, const struct rc_wire_box *box, uint64_t offset, uint64_t len,
+			   uint8_t *memory, bool up, CUstream stream);
 /* Replaces the handles of a struct that has arrived (api/widths.py: TRANSLATED). Generated. */
 CUresult server_read_CUDA_MEMCPY3D(CUDA_MEMCPY3D *to);
 CUresult serve_stream_memory(struct server_call *call);

@@ -229,6 +229,8 @@ static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 	result = server_thread_follow(thread, thread->head.context);
 	if (result == CUDA_SUCCESS)
 		result = thread->refused;
+	if (result != CUDA_SUCCESS && server_is_later(thread->head.function))
+		return server_later_refuse(call, result);
 	if (result != CUDA_SUCCESS && thread->head.function == RC_CALL_array_up)
 		return server_array_refuse(call, result);
 	if (result != CUDA_SUCCESS)

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -69,6 +70,43 @@ CUresult server_data_no_memory(struct server_call *call)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+struct refusal {
+	struct server_parcel parcel;
+	uint64_t copy;
+};
+
+bool server_data_refuse(uint64_t copy)
+{
+	struct refusal *refusal = malloc(sizeof *refusal);
+	if (!refusal)
+		return false;
+	*refusal = (struct refusal){ .parcel.kind = SERVER_PARCEL_REFUSED, .copy = copy };
+	server_data_post(&refusal->parcel, 1);
+	return true;
+}
+
+static void send_refusal(struct server_thread *thread, struct server_parcel *parcel)
+{
+	struct refusal *refusal = (struct refusal *)parcel;
+	struct rc_wire_chunk chunk = { refusal->copy, 0 };
+	server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, NULL, 0);
+	free(refusal);
+}
+
+bool server_is_later(uint16_t function)
+{
+	return function == RC_CALL_copy_up_later || function == RC_CALL_copy_down_later || function == RC_CALL_array_up_later ||
+	       function == RC_CALL_array_down_later;
+}
+
+CUresult server_later_refuse(struct server_call *call, CUresult result)
+{
+	struct rc_wire_copy copy;
+	if (server_take_into(call, &copy, sizeof copy) && !server_data_refuse(copy.copy))
+		return server_data_no_memory(call);
+	return result;
+}
+
 void server_data_count(uint64_t messages)
 {
 	__atomic_add_fetch(&posted, messages, __ATOMIC_SEQ_CST);
@@ -104,7 +142,8 @@ static void send_all(struct server_thread *thread)
 		case SERVER_PARCEL_CHUNKS: server_d2h_send(thread, parcel); break;
 		case SERVER_PARCEL_FETCH: server_fetch_begin(thread, parcel); break;
 		case SERVER_PARCEL_COPIED: server_fetch_advance(thread, parcel); break;
-		case SERVER_PARCEL_PUSH: server_push_serve(thread, parcel);
+		case SERVER_PARCEL_PUSH: server_push_serve(thread, parcel); break;
+		case SERVER_PARCEL_REFUSED: send_refusal(thread, parcel);
 		}
 	}
 }

@@ -39,8 +39,13 @@ uint8_t *server_lane_memory(const struct server_lane *lane, uint64_t window);
 struct server_lane_gates {
 	struct server_gate_place gate, done;
 };
+/* What a copy reads or writes beside the host's memory. */
+struct server_lane_end_of_copy {
+	const struct rc_wire_box *box;
+	const CUDA_MEMCPY3D *array; /* NULL: the box is memory of the device */
+};
 /* Issues the device's part of a copy, all windows. up: to the device. */
-CUresult server_lane_issue(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t bytes,
+CUresult server_lane_issue(const struct server_lane *lane, const struct server_lane_end_of_copy *device, uint64_t bytes,
 			   const struct server_lane_gates *gates, bool up, CUstream stream);
 
 #endif

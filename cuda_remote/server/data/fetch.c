@@ -88,14 +88,16 @@ static void free_ended(struct fetch *fetch)
 }
 
 /* Lets the stream go on. The failure is latched before: the call that waits for the stream reports it. The call has reported its
- * own. */
-static void close_active(struct fetch *fetch)
+ * own. The client is told if it has not been asked for all bytes. */
+static void close_active(struct server_thread *thread, struct fetch *fetch)
 {
 	pthread_mutex_lock(&lock);
 	bool reported = fetch->call != CUDA_SUCCESS;
 	pthread_mutex_unlock(&lock);
 	if (fetch->result != CUDA_SUCCESS && !reported)
 		server_latch_set(fetch->number, fetch->function, fetch->result);
+	if (fetch->asked_end < fetch->bytes && !server_data_refuse(fetch->copy) && !thread->error)
+		thread->error = -ENOMEM;
 	server_gate_open(fetch->gate);
 	fetch->closed = true;
 	active = NULL;
@@ -110,7 +112,7 @@ static void begin_next(struct server_thread *thread)
 			waiting_end = &waiting;
 		ask(thread, active);
 		if (is_over(active))
-			close_active(active);
+			close_active(thread, active);
 	}
 }
 
@@ -135,7 +137,7 @@ void server_fetch_advance(struct server_thread *thread, struct server_parcel *pa
 	pthread_mutex_unlock(&lock);
 	fetch->ended = true;
 	if (fetch == active && is_over(fetch)) {
-		close_active(fetch);
+		close_active(thread, fetch);
 		begin_next(thread);
 	} else {
 		free_ended(fetch);
@@ -152,7 +154,7 @@ bool server_fetch_look(struct server_thread *thread)
 	ask(thread, active);
 	if (!is_over(active))
 		return wants_half(active);
-	close_active(active);
+	close_active(thread, active);
 	begin_next(thread);
 	return active != NULL;
 }
@@ -171,7 +173,7 @@ static void advance(struct server_thread *thread, struct fetch *fetch)
 	ask(thread, fetch);
 	if (!is_over(fetch))
 		return;
-	close_active(fetch);
+	close_active(thread, fetch);
 	begin_next(thread);
 }
 
@@ -233,9 +235,10 @@ static void stream_passed(CUstream stream, CUresult result, void *argument)
 /* ---- the call ---- */
 
 /* Issues the copy. The stream has its first callback: from here on the data connection frees the fetch. */
-static CUresult issue(struct fetch *fetch, const struct server_lane_gates *gates, CUstream stream)
+static CUresult issue(struct fetch *fetch, const CUDA_MEMCPY3D *array, const struct server_lane_gates *gates, CUstream stream)
 {
-	CUresult result = server_lane_issue(fetch->lane, &fetch->box, fetch->bytes, gates, true, stream);
+	struct server_lane_end_of_copy to = { &fetch->box, array };
+	CUresult result = server_lane_issue(fetch->lane, &to, fetch->bytes, gates, true, stream);
 	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, fetch, 0);
 	result = result == CUDA_SUCCESS ? last : result;
 	pthread_mutex_lock(&lock);
@@ -249,7 +252,7 @@ static CUresult issue(struct fetch *fetch, const struct server_lane_gates *gates
 }
 
 /* *given: the fetch belongs to the data connection. */
-static CUresult begin(struct server_call *call, struct fetch *fetch, CUstream stream, bool *given)
+static CUresult begin(struct server_call *call, struct fetch *fetch, const CUDA_MEMCPY3D *array, CUstream stream, bool *given)
 {
 	struct server_lane_gates gates;
 	uint64_t windows = server_lane_windows(fetch->lane, &fetch->box, fetch->bytes);
@@ -262,36 +265,41 @@ static CUresult begin(struct server_call *call, struct fetch *fetch, CUstream st
 		result = driver.cuStreamAddCallback(stream, stream_arrived, fetch, 0);
 	*given = result == CUDA_SUCCESS;
 	if (*given)
-		return issue(fetch, &gates, stream);
+		return issue(fetch, array, &gates, stream);
 	server_gate_open(fetch->gate);
 	server_gate_open(fetch->done);
 	return result;
+}
+
+CUresult server_fetch_issue(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, const CUDA_MEMCPY3D *array)
+{
+	void *stream;
+	bool given = false;
+	CUresult result = driver.cuStreamAddCallback ? server_object(RC_KIND_STREAM, copy->stream, &stream) : CUDA_ERROR_NOT_SUPPORTED;
+	struct fetch *fetch = result == CUDA_SUCCESS ? calloc(1, sizeof *fetch) : NULL;
+	if (result == CUDA_SUCCESS && !fetch)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!fetch)
+		return server_data_refuse(copy->copy) ? result : server_data_no_memory(call);
+	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .passed.kind = SERVER_PARCEL_COPIED, .number = call->number,
+				 .function = call->thread->head.function, .copy = copy->copy, .gate = server_gate_of_copy(copy->copy),
+				 .done = server_gate_of_done(copy->copy), .box = copy->box, .bytes = bytes };
+	result = server_lane_take(call->thread, copy->stream, &fetch->lane);
+	if (result == CUDA_SUCCESS)
+		result = begin(call, fetch, array, stream, &given);
+	if (given)
+		return result;
+	if (fetch->lane)
+		server_lane_put(fetch->lane);
+	free(fetch);
+	return server_data_refuse(copy->copy) ? result : server_data_no_memory(call);
 }
 
 CUresult serve_copy_up_later(struct server_call *call)
 {
 	struct rc_wire_copy copy;
 	uint64_t bytes;
-	void *stream;
-	bool given = false;
 	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!driver.cuStreamAddCallback)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
-	struct fetch *fetch = result == CUDA_SUCCESS ? calloc(1, sizeof *fetch) : NULL;
-	if (!fetch)
-		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
-	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .passed.kind = SERVER_PARCEL_COPIED, .number = call->number,
-				 .function = call->thread->head.function, .copy = copy.copy, .gate = server_gate_of_copy(copy.copy),
-				 .done = server_gate_of_done(copy.copy), .box = copy.box, .bytes = bytes };
-	result = server_lane_take(call->thread, copy.stream, &fetch->lane);
-	if (result == CUDA_SUCCESS)
-		result = begin(call, fetch, stream, &given);
-	if (!given) {
-		if (fetch->lane)
-			server_lane_put(fetch->lane);
-		free(fetch);
-	}
-	return result;
+	return server_fetch_issue(call, &copy, bytes, NULL);
 }

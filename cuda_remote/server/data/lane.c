@@ -210,30 +210,39 @@ uint8_t *server_lane_memory(const struct server_lane *lane, uint64_t window)
 	return lane->area.memory + window % 2 * lane->half * RC_CHUNK_MAX;
 }
 
-static CUresult copy_window(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t window, uint64_t begin,
-			    uint64_t end, bool up, CUstream stream)
+static CUresult copy_part(const struct server_lane_end_of_copy *device, uint64_t offset, uint64_t len, uint8_t *memory, bool up,
+			  CUstream stream)
 {
+	if (device->array)
+		return server_part_array(device->array, device->box, offset, len, memory, up, stream);
+	return up ? server_part_h2d(device->box, offset, len, memory, stream) :
+		    server_part_d2h(device->box, offset, len, memory, stream);
+}
+
+static CUresult copy_window(const struct server_lane *lane, const struct server_lane_end_of_copy *device, uint64_t window,
+			    uint64_t begin, uint64_t end, bool up, CUstream stream)
+{
+	const struct rc_wire_box *box = device->box;
 	uint8_t *memory = server_lane_memory(lane, window);
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t at = begin, len; at < end && result == CUDA_SUCCESS; at += len) {
 		/* The bytes of a window are contiguous in the lane, and those of a box of one row on the device too. */
 		len = box->height == 1 && box->depth == 1 ? end - at : rc_box_chunk(box, at);
-		result = up ? server_part_h2d(box, at, len, memory + (at - begin), stream) :
-			      server_part_d2h(box, at, len, memory + (at - begin), stream);
+		result = copy_part(device, at, len, memory + (at - begin), up, stream);
 	}
 	return result;
 }
 
-CUresult server_lane_issue(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t bytes,
+CUresult server_lane_issue(const struct server_lane *lane, const struct server_lane_end_of_copy *device, uint64_t bytes,
 			   const struct server_lane_gates *gates, bool up, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	uint32_t window = 0;
 	for (uint64_t begin = 0, end; begin < bytes && result == CUDA_SUCCESS; begin = end, window++) {
-		end = server_lane_end(lane, box, bytes, begin);
+		end = server_lane_end(lane, device->box, bytes, begin);
 		result = server_gate_hold(stream, &gates->gate, window);
 		if (result == CUDA_SUCCESS)
-			result = copy_window(lane, box, window, begin, end, up, stream);
+			result = copy_window(lane, device, window, begin, end, up, stream);
 		if (result == CUDA_SUCCESS)
 			result = server_gate_write(stream, &gates->done, window);
 	}

@@ -258,9 +258,11 @@ static void enter_lane(struct push *push)
 }
 
 /* Issues the copy. The stream has its first callback. *stray: nobody will report the end. */
-static CUresult issue(struct push *push, const struct server_lane_gates *gates, CUstream stream, bool *stray)
+static CUresult issue(struct push *push, const CUDA_MEMCPY3D *array, const struct server_lane_gates *gates, CUstream stream,
+		      bool *stray)
 {
-	CUresult result = server_lane_issue(push->lane, &push->box, push->bytes, gates, false, stream);
+	struct server_lane_end_of_copy from = { &push->box, array };
+	CUresult result = server_lane_issue(push->lane, &from, push->bytes, gates, false, stream);
 	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, push, 0);
 	*stray = last != CUDA_SUCCESS;
 	return result == CUDA_SUCCESS ? last : result;
@@ -288,7 +290,7 @@ static CUresult prepare(struct server_call *call, const struct rc_wire_copy *cop
 	return result;
 }
 
-CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes)
+CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, const CUDA_MEMCPY3D *array)
 {
 	struct push *push = calloc(1, sizeof *push);
 	struct server_lane_gates gates;
@@ -302,7 +304,7 @@ CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *
 	bool issued = result == CUDA_SUCCESS, stray = false;
 	if (issued) {
 		enter_lane(push);
-		result = issue(push, &gates, stream, &stray);
+		result = issue(push, array, &gates, stream, &stray);
 	}
 	pthread_mutex_lock(&lock);
 	push->issued = true;
