@@ -3,7 +3,8 @@
  * Copies with an array on one side or both. The server's driver knows how an array lies in memory, so the copy's description
  * travels. Between arrays and device memory that is all. To and from host memory a copy is cut into parts of at most
  * RC_CHUNK_MAX bytes, as the driver accepts them: whole slices, whole rows of one slice, or part of one row. A part to the
- * array is in its call; a part to the host is in the answer.
+ * array is in its call; a part to the host is in the answer. An asynchronous copy from or to pinned memory is one call: the worker
+ * copies by itself if it has mapped the memory, otherwise the data connection carries the bytes (data/).
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
@@ -192,11 +193,63 @@ static void settle_sides(CUDA_MEMCPY3D *copy)
 	}
 }
 
-/* Returns whether a host function, or a copy to the host, may still write the host side of a copy. Workers write pinned
+/* Returns whether a host function, or a copy to the host, may still write the source of a copy. Workers write pinned
  * memory that they have mapped without the client, also another server's, for whose event the stream waits. */
-static bool may_change(const CUDA_MEMCPY3D *copy)
+static bool may_change(uint64_t address, uint64_t size)
 {
-	return rc_host_any() || rc_copy_any_later() || rc_pinned_shared((uint64_t)(uintptr_t)copy->srcHost);
+	return rc_host_any() || rc_copy_writes(address, size) || rc_pinned_shared(address);
+}
+
+/* Between an array and pinned memory that the worker has mapped. */
+static CUresult copy_mapped(struct rc_link *link, uint64_t stream, CUDA_MEMCPY3D *sent, const struct host *host, bool up,
+			    const struct rc_span *span)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_array_pinned call;
+	} message = { .call = { stream, span->pinned, (uint64_t)(uintptr_t)host->start - span->base } };
+	struct iovec iov = { sent, sizeof *sent };
+	*(up ? &sent->srcPitch : &sent->dstPitch) = host->pitch;
+	*(up ? &sent->srcHeight : &sent->dstHeight) = host->pitch ? host->slice / host->pitch : 0;
+	return rc_link_post(link, RC_CALL_array_pinned, 0, &message.head, sizeof message, &iov, 1);
+}
+
+static CUresult copy_later(struct rc_link *link, uint64_t stream, const CUDA_MEMCPY3D *sent, const struct host *host, bool up)
+{
+	struct rc_copy copy = { .host = host->start, .pitch = host->pitch, .slice = host->slice, .width = sent->WidthInBytes,
+				.height = sent->Height, .depth = sent->Depth, .up = up };
+	copy.box = (struct rc_wire_box){ 0, copy.width, copy.width * copy.height, copy.width, copy.height, copy.depth };
+	return rc_copy_array_later(link, &copy, stream, sent);
+}
+
+/* A copy between host memory and an array. */
+static CUresult copy_with_host(const struct rc_route *route, const CUDA_MEMCPY3D *copy, CUDA_MEMCPY3D *sent, uint64_t stream,
+			       bool up, bool asynchronous)
+{
+	struct rc_session *session = route->session ? route->session : rc_context_session();
+	struct rc_link *link;
+	struct rc_span span;
+	struct host host;
+	CUresult result = host_of(copy, up, &host);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(route, true, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t address = (uint64_t)(uintptr_t)host.start;
+	struct rc_wire_box box = { address, host.pitch, host.slice, copy->WidthInBytes, copy->Height, copy->Depth };
+	uint64_t size = rc_box_extent(&box), bytes = rc_box_bytes(&box);
+	if (asynchronous && rc_pinned_in(session, address, size, &span))
+		return copy_mapped(link, stream, sent, &host, up, &span);
+	bool changes = up && may_change(address, size), pinned = rc_copy_is_pinned(address, size);
+	bool now = up && !changes && bytes <= RC_INLINE_COPY && !rc_held_by_value(link->session);
+	if (asynchronous && pinned && !now && rc_data_open(link->session))
+		return copy_later(link, stream, sent, &host, up);
+	/* The bytes are read now, and earlier work of the stream may still write them. */
+	if (changes && (pinned || !rc_copy_is_staged(bytes, asynchronous)))
+		result = rc_copy_wait_for_turn(stream);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(route, true, &link);
+	return result == CUDA_SUCCESS ? copy_parts(link, stream, copy, sent, up) : result;
 }
 
 /* The session that has one side of a copy; NULL: the host. */
@@ -239,15 +292,11 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream, bool asynchr
 		result = rc_capture_array_copy(stream, given, asynchronous, &captured);
 	if (result != CUDA_SUCCESS || captured)
 		return result;
-	/* The bytes are read now, and earlier work of the stream may still write them. */
-	if (result == CUDA_SUCCESS && up && may_change(&copy))
-		result = rc_copy_wait_for_turn(named);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_get(&route, true, &link);
+	result = rc_link_get(&route, true, &link);
 	if (result != CUDA_SUCCESS || !copy.WidthInBytes || !copy.Height || !copy.Depth)
 		return result;
 	if (up || down)
-		return copy_parts(link, named, &copy, &sent, up);
+		return copy_with_host(&route, &copy, &sent, named, up, asynchronous);
 	result = array_across(link, named, &sent);
 	/* Like a copy from an array to other memory of the host, it waits. */
 	if (result == CUDA_SUCCESS && copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && rc_managed_at(copy.dstDevice))

@@ -72,6 +72,8 @@ struct rc_held {
 	uint64_t stream; /* the only stream that such calls named since no stream was held, as held.c numbers streams;
 			  * UINT64_MAX: it may have been several */
 	uint64_t done;   /* no call up to this number holds a stream */
+	uint64_t valued; /* number of the last call that may make a stream wait for a value or for another server, or higher */
+	bool graphs;     /* a graph that was instantiated waits for a value */
 };
 
 struct rc_session {
@@ -234,6 +236,8 @@ void rc_held_note(struct rc_session *session, enum rc_call function, const struc
 void rc_held_waited(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head);
 /* False: no stream of the session is held, see held.c. */
 bool rc_held_any(const struct rc_session *session);
+/* False: no stream of the session waits for a value, for another server, or for memory of the host. A launch may hold one. */
+bool rc_held_by_value(const struct rc_session *session);
 
 /* ---- link.c again ---- */
 
@@ -551,6 +555,16 @@ bool rc_copy_pending(uint64_t address, uint64_t size);
 bool rc_copy_writes(uint64_t address, uint64_t size);
 /* Waits for all of them. */
 void rc_copy_settle(void);
+/* The session is lost: its asynchronous copies end. */
+void rc_copy_session_lost(struct rc_session *session);
+/* True if the bytes are in one allocation of pinned or registered memory. */
+bool rc_copy_is_pinned(uint64_t address, uint64_t size);
+/* Issues an asynchronous copy between pinned memory and an array, which the data connection carries. host: the memory, `up`, and
+ * the box of the copy without gaps. array: the copy as the driver is to get it, without the host's side. */
+CUresult rc_copy_array_later(struct rc_link *link, const struct rc_copy *host, uint64_t stream, const CUDA_MEMCPY3D *array);
+/* True if CUDA reads a pageable source of this size during the call, whatever the stream waits for: the driver stages an
+ * asynchronous copy of up to 64 KB. For a longer one, CUDA's call may wait for the stream. */
+bool rc_copy_is_staged(uint64_t bytes, bool asynchronous);
 /* Waits until the stream would begin a new command, also for streams that it is ordered with. */
 CUresult rc_copy_wait_for_turn(uint64_t stream);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
@@ -698,11 +712,15 @@ CUresult rc_host_start(struct rc_session *session);
 int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 /* True while a host function waits for its stream or runs. */
 bool rc_host_any(void);
+/* The session is lost: its functions that have not begun do not run. */
+void rc_host_session_lost(const struct rc_session *session);
 
 /* ---- graph/graph_host.c: what a graph that runs asks for ---- */
 
 /* True while host functions or host copies of launched graphs have not all run. */
 bool rc_graph_host_any(void);
+/* As rc_host_session_lost, of those in graphs. */
+void rc_graph_host_session_lost(const struct rc_session *session);
 /* True if a launch may still read or write this memory with the client's help. */
 bool rc_graph_host_pending(uint64_t address, uint64_t size);
 /* Launches do not touch the memory any more: the server may not ask for it. Waits for a copy that is in progress. */

@@ -116,6 +116,12 @@ struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t 
 	return copy;
 }
 
+/* True if no more bytes of an asynchronous copy come or go, as its session is lost. Under the lock. */
+static bool is_over(const struct rc_copy *copy)
+{
+	return copy->listed && copy->later && !copy->receiving && __atomic_load_n(&copy->session->lost, __ATOMIC_SEQ_CST);
+}
+
 /* A chunk of this copy is no longer being received, or bytes of it are no longer being sent. Under the lock. */
 static void chunk_ended(struct rc_copy *copy)
 {
@@ -124,8 +130,23 @@ static void chunk_ended(struct rc_copy *copy)
 	if (copy->ending)
 		__atomic_add_fetch(&copy->session->ended, 1, __ATOMIC_RELEASE);
 	copy->ending = false;
-	free_if_unused(copy);
+	if (is_over(copy))
+		unlist(copy);
+	else
+		free_if_unused(copy);
 	pthread_cond_broadcast(&chunk_has_ended);
+}
+
+void rc_copy_session_lost(struct rc_session *session)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct rc_copy *copy = buckets[i], *next; copy; copy = next) {
+			next = copy->next;
+			if (copy->session == session && is_over(copy))
+				unlist(copy);
+		}
+	pthread_mutex_unlock(&lock);
 }
 
 void rc_copy_failed(struct rc_copy *copy)
@@ -293,7 +314,7 @@ bool rc_copy_refused(const struct rc_link *link, uint64_t id)
 {
 	pthread_mutex_lock(&lock);
 	struct rc_copy *copy = copy_find(id);
-	bool found = copy && copy->later && !copy->up && may_send(link, copy);
+	bool found = copy && copy->later && may_send(link, copy);
 	if (found)
 		unlist(copy);
 	pthread_mutex_unlock(&lock);
@@ -336,6 +357,17 @@ static CUresult copy_up(const struct rc_route *route, const struct rc_wire_box *
 	return sent != CUDA_SUCCESS ? sent : result;
 }
 
+/* Sends the call of an asynchronous copy that is listed. If that fails, the session is lost. It may also have been lost since the
+ * copy was listed. */
+static CUresult post_later(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
+			   const struct iovec *iov, int n)
+{
+	CUresult result = rc_link_post(link, function, 0, head, len, iov, n);
+	if (__atomic_load_n(&link->session->lost, __ATOMIC_SEQ_CST))
+		rc_copy_session_lost(link->session);
+	return result;
+}
+
 /* An asynchronous copy from pinned memory: the data connection's thread sends the bytes when the stream has come to the copy. */
 static CUresult copy_up_later(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *host,
 			      uint64_t stream)
@@ -353,8 +385,21 @@ static CUresult copy_up_later(const struct rc_route *route, const struct rc_wire
 	source.box = *box;
 	if (!copy_begin(link->session, &source, NULL, &message.call.copy))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* If this fails the session is lost. The copy stays listed, so that its host memory is not freed too early. */
-	return rc_link_post(link, RC_CALL_copy_up_later, 0, &message.head, sizeof message, NULL, 0);
+	return post_later(link, RC_CALL_copy_up_later, &message.head, sizeof message, NULL, 0);
+}
+
+/* ---- asynchronous copies between pinned memory and arrays ---- */
+
+CUresult rc_copy_array_later(struct rc_link *link, const struct rc_copy *host, uint64_t stream, const CUDA_MEMCPY3D *array)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_copy call;
+	} message = { .call = { .stream = stream, .unkept = !host->up, .box = host->box } };
+	struct iovec iov = { (void *)(uintptr_t)array, sizeof *array };
+	if (!copy_begin(link->session, host, NULL, &message.call.copy))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return post_later(link, host->up ? RC_CALL_array_up_later : RC_CALL_array_down_later, &message.head, sizeof message, &iov, 1);
 }
 
 /* A small copy that the program must find complete. If nothing else is under way, the worker completes it before it issues the
@@ -429,8 +474,7 @@ static CUresult copy_down_later(struct rc_link *link, struct rc_wire_call *head,
 			__atomic_sub_fetch(&link->session->staged, rc_copy_bytes(host), __ATOMIC_RELAXED);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* If this fails the session is lost. The copy stays listed, so that its host memory is not freed too early. */
-	return rc_link_post(link, RC_CALL_copy_down_later, 0, head, sizeof *head + sizeof *call, NULL, 0);
+	return post_later(link, RC_CALL_copy_down_later, head, sizeof *head + sizeof *call, NULL, 0);
 }
 
 static CUresult copy_down(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *host,
@@ -467,7 +511,12 @@ struct side {
 	uint64_t address, pitch, slice;
 };
 
-static bool is_pinned(uint64_t address, uint64_t size)
+bool rc_copy_is_staged(uint64_t bytes, bool asynchronous)
+{
+	return asynchronous && bytes <= RC_INLINE_COPY;
+}
+
+bool rc_copy_is_pinned(uint64_t address, uint64_t size)
 {
 	struct rc_span span;
 	return rc_memory_find(address, &span) && span.kind >= RC_MEMORY_HOST && size <= span.size - (address - span.base);
@@ -515,14 +564,10 @@ static struct rc_copy host_of(const struct side *side, uint64_t width, uint64_t 
 	return copy;
 }
 
-/* Waits until the stream would begin a new command: for its own work, and for that of the streams which it is ordered with
- * (the default stream and blocking streams). cuStreamSynchronize does not wait for the latter; an event does. */
-CUresult rc_copy_wait_for_turn(uint64_t stream)
+/* Records an event of the current context in the stream, and waits for it. */
+static CUresult wait_by_event(uint64_t stream)
 {
-	const struct rc_stream *made = rc_handle_data(RC_KIND_STREAM, stream);
 	CUevent event;
-	if (made && made->context != rc_context_current()) /* an event of the current context cannot be recorded in it */
-		return cuStreamSynchronize((CUstream)(uintptr_t)stream);
 	CUresult result = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -530,6 +575,22 @@ CUresult rc_copy_wait_for_turn(uint64_t stream)
 	if (result == CUDA_SUCCESS)
 		result = cuEventSynchronize(event);
 	cuEventDestroy_v2(event);
+	return result;
+}
+
+/* Waits until the stream would begin a new command: for its own work, and for that of the streams which it is ordered with
+ * (the default stream and blocking streams). cuStreamSynchronize does not wait for the latter; an event does. */
+CUresult rc_copy_wait_for_turn(uint64_t stream)
+{
+	const struct rc_stream *made = rc_handle_data(RC_KIND_STREAM, stream);
+	CUcontext context = made ? made->context : NULL;
+	if (!context || context == rc_context_current()) /* an event of another context cannot be recorded in the stream */
+		return wait_by_event(stream);
+	CUresult result = cuCtxPushCurrent_v2(context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = wait_by_event(stream);
+	cuCtxPopCurrent_v2(&context);
 	return result;
 }
 
@@ -581,7 +642,7 @@ static CUresult copy_route(const struct side *to, const struct side *from, CUstr
 	if (result != CUDA_SUCCESS || !route->session || !of_stream.session || route->session == of_stream.session)
 		return result;
 	*elsewhere = true;
-	result = cuStreamSynchronize(*stream);
+	result = rc_copy_wait_for_turn((uint64_t)(uintptr_t)*stream);
 	*stream = CU_STREAM_LEGACY;
 	return result;
 }
@@ -602,16 +663,17 @@ static CUresult copy_pinned(const struct rc_route *route, const struct side *to,
 }
 
 /* True if an asynchronous copy from pinned memory, which no earlier work writes, may read its source during the call, and if
- * sending it takes about as long as a message. While a stream may be held, only the smallest copies are sent: the program may
- * change the source after the call. */
+ * sending it takes about as long as a message. While a stream may be held, the program may change the source after the call. The
+ * smallest copies are sent behind a kernel nevertheless: otherwise each of them would cost its stream a round trip. */
 static bool may_send_now(const struct rc_route *route, const struct rc_wire_box *box)
 {
 	struct rc_link *link;
 	uint64_t bytes = rc_box_bytes(box);
+	if (bytes > EAGER_COPY || rc_link_get(route, true, &link) != CUDA_SUCCESS)
+		return false;
 	if (bytes <= RC_INLINE_COPY)
-		return true;
-	return bytes <= EAGER_COPY && rc_link_get(route, true, &link) == CUDA_SUCCESS && rc_chunks_room(link, box) &&
-	       !rc_held_any(link->session);
+		return !rc_held_by_value(link->session);
+	return rc_chunks_room(link, box) && !rc_held_any(link->session);
 }
 
 /* Copies between host and device. elsewhere: as copy_route says. */
@@ -638,15 +700,15 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	}
 	if (!to->device)
 		return copy_down(route, &box, &place, stream,
-				 asynchronous && !elsewhere && is_pinned(host->address, bytes));
+				 asynchronous && !elsewhere && rc_copy_is_pinned(host->address, bytes));
+	bool is_mine = rc_copy_is_pinned(host->address, bytes);
 	bool changes = rc_host_any() || rc_copy_writes(host->address, bytes) || rc_pinned_shared(host->address);
-	if (asynchronous && !elsewhere && is_pinned(host->address, bytes) && (changes || !may_send_now(route, &box)) && session &&
-	    rc_data_open(session))
+	if (asynchronous && !elsewhere && is_mine && (changes || !may_send_now(route, &box)) && session && rc_data_open(session))
 		return copy_up_later(route, &box, &place, stream);
 	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
 	 * host, a host function, which may write anywhere, or another server's worker, which has mapped them and for whose
-	 * event the stream waits. So wait for it. */
-	if (!elsewhere && changes)
+	 * event the stream waits. So wait for it, unless CUDA reads the bytes in the call too. */
+	if (!elsewhere && changes && (is_mine || !rc_copy_is_staged(rc_copy_bytes(&place), asynchronous)))
 		result = rc_copy_wait_for_turn(stream);
 	if (result == CUDA_SUCCESS)
 		result = copy_up(route, &box, &place, stream);

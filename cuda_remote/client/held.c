@@ -40,6 +40,21 @@ static bool may_hold(enum rc_call function, int *at)
 	}
 }
 
+/* True if the call may make a stream wait for a value or for another server. */
+static bool waits_for_value(const struct rc_held *held, enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_stream_memory:
+	case RC_CALL_peer_gate:
+	case RC_CALL_peer_copy:
+		return true;
+	case RC_CALL_graph_launch:
+		return __atomic_load_n(&held->graphs, __ATOMIC_RELAXED);
+	default:
+		return false;
+	}
+}
+
 static_assert(offsetof(struct rc_wire_launch, stream) == sizeof(uint64_t) &&
 	      offsetof(struct rc_wire_graph_launch, stream) == sizeof(uint64_t) && !offsetof(struct rc_wire_host_function, stream) &&
 	      !offsetof(struct rc_wire_memops, stream) && !offsetof(struct rc_wire_peer_gate, stream) &&
@@ -82,6 +97,14 @@ bool rc_held_any(const struct rc_session *session)
 	return last > __atomic_load_n(&session->held.done, __ATOMIC_ACQUIRE) && last > rc_link_settled(session);
 }
 
+/* Kernels of a worker on this host may look at memory that the host changes meanwhile. */
+bool rc_held_by_value(const struct rc_session *session)
+{
+	uint64_t last = __atomic_load_n(&session->held.valued, __ATOMIC_SEQ_CST);
+	bool valued = last > __atomic_load_n(&session->held.done, __ATOMIC_ACQUIRE) && last > rc_link_settled(session);
+	return valued || (session->local && rc_held_any(session));
+}
+
 /* The call is the first in its stream since another stream may have been held. */
 static void change_stream(struct rc_session *session, uint64_t stream)
 {
@@ -100,6 +123,8 @@ void rc_held_note(struct rc_session *session, enum rc_call function, const struc
 	int at;
 	if (!may_hold(function, &at) || (function == RC_CALL_peer_copy && !is_held_by_copy(head)))
 		return;
+	if (waits_for_value(held, function))
+		raise(&held->valued, head->number);
 	uint64_t stream = stream_at(head, at);
 	if (__atomic_load_n(&held->stream, __ATOMIC_SEQ_CST) != stream)
 		change_stream(session, stream);

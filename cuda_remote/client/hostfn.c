@@ -100,6 +100,28 @@ static struct host_function *take(const struct rc_session *session, uint64_t id)
 	return found;
 }
 
+static bool forget(const struct rc_session *session, uint64_t id)
+{
+	struct host_function *function = take(session, id);
+	if (!function)
+		return false;
+	free(function);
+	__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+void rc_host_session_lost(const struct rc_session *session)
+{
+	uint64_t id;
+	do {
+		id = 0;
+		pthread_mutex_lock(&lock);
+		for (const struct host_function *each = given; each && !id; each = each->next)
+			id = each->session == session ? each->id : 0;
+		pthread_mutex_unlock(&lock);
+	} while (id && (forget(session, id), true));
+}
+
 /* Acquire pairs with the release in run: what the function wrote is seen. */
 bool rc_host_any(void)
 {
@@ -231,23 +253,22 @@ static CUresult launch_host(const struct host_function *what)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*function = *what;
 	function->session = link->session;
+	__atomic_add_fetch(&unfinished, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
 	result = start(link->session);
 	uint64_t id = function->id = ++next_id;
 	function->next = given;
 	given = function;
 	pthread_mutex_unlock(&lock);
-	__atomic_add_fetch(&unfinished, 1, __ATOMIC_RELAXED);
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_host_function call;
 	} message = { .call = { (uint64_t)(uintptr_t)what->stream, id, what->callback != NULL, 0 } };
 	if (result == CUDA_SUCCESS)
 		result = rc_link_post(link, RC_CALL_host_function, 0, &message.head, sizeof message, NULL, 0);
-	if (result != CUDA_SUCCESS) {
-		free(take(link->session, id));
-		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELAXED);
-	}
+	/* The session may also have been lost since the function was given. */
+	if (result != CUDA_SUCCESS || __atomic_load_n(&link->session->lost, __ATOMIC_SEQ_CST))
+		forget(link->session, id);
 	return result;
 }
 

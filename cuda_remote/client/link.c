@@ -37,6 +37,9 @@ static CUresult link_lost(struct rc_link *link, int error)
 	if (!__atomic_exchange_n(&link->session->lost, true, __ATOMIC_SEQ_CST))
 		hr_log(HR_LOG_ERROR, "connection to server %s lost: %s; the data on its GPUs is lost and every further CUDA call fails: restart the program",
 		       link->server, strerror(-link->error));
+	rc_copy_session_lost(link->session);
+	rc_host_session_lost(link->session);
+	rc_graph_host_session_lost(link->session);
 	wake_chunk_waiters();
 	return RC_LOST;
 }

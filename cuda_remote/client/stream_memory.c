@@ -82,6 +82,8 @@ CUresult rc_memops_translate(struct rc_session *session, const CUstreamBatchMemO
 {
 	struct rc_route route = { session, 0, false };
 	CUresult result = translate_all(&route, list, count, flags, false, sent);
+	if (session)
+		__atomic_store_n(&session->held.graphs, true, __ATOMIC_RELAXED);
 	return result == CUDA_SUCCESS && route.session != session ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 

@@ -92,7 +92,7 @@ static void hosts_count(rc_graph_hosts_t *hosts, bool up)
 {
 	pthread_mutex_lock(&lock);
 	for (struct rc_graph_host *host = hosts->first; host; host = host->older) {
-		if (host->disabled)
+		if (host->disabled || (!up && !host->launches)) /* the session was lost meanwhile */
 			continue;
 		host->launches += up ? 1 : (uint64_t)-1;
 		__atomic_add_fetch(&unfinished, up ? 1 : (uint64_t)-1, __ATOMIC_RELAXED);
@@ -265,6 +265,24 @@ int rc_graph_host_run(const struct rc_session *session, uint64_t id, uint8_t *by
 	}
 	finish(host);
 	return enough ? 0 : -1;
+}
+
+/* An entry that is being served ends by itself. */
+void rc_graph_host_session_lost(const struct rc_session *session)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct rc_graph_host *host = buckets[i], *next; host; host = next) {
+			next = host->next;
+			uint64_t keep = host->running ? 1 : 0;
+			if (host->session != session || host->launches <= keep)
+				continue;
+			__atomic_sub_fetch(&unfinished, host->launches - keep, __ATOMIC_RELAXED);
+			host->launches = keep;
+			if (host->retired && !keep)
+				remove_and_free(host);
+		}
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- memory that the program frees ---- */

@@ -84,12 +84,38 @@ static void expect_box(const struct shape *shape, const uint32_t *back, const ui
 		}
 }
 
-static void one(const struct shape *shape, CUstream stream)
+enum memory { PAGEABLE, REGISTERED, PINNED };
+
+static uint32_t *memory_new(enum memory kind, size_t bytes)
+{
+	void *memory = NULL;
+	if (kind == PINNED)
+		OK(cuMemHostAlloc(&memory, bytes, 0));
+	else
+		memory = malloc(bytes);
+	CHECK(memory);
+	if (kind == REGISTERED)
+		OK(cuMemHostRegister(memory, bytes, 0));
+	return memory;
+}
+
+static void memory_free(enum memory kind, uint32_t *memory)
+{
+	if (kind == PINNED) {
+		OK(cuMemFreeHost(memory));
+		return;
+	}
+	if (kind == REGISTERED)
+		OK(cuMemHostUnregister(memory));
+	free(memory);
+}
+
+static void one(const struct shape *shape, CUstream stream, enum memory kind)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor = { shape->width, shape->height, shape->depth, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0 };
 	size_t pitch = shape->w + shape->gap / 4, room = pitch * (shape->h + shape->rows) * shape->d;
 	size_t back_room = (pitch + 1) * (shape->h + shape->rows + 1) * shape->d + 1;
-	uint32_t *there = malloc(room * 4), *back = malloc(back_room * 4);
+	uint32_t *there = memory_new(kind, room * 4), *back = memory_new(kind, back_room * 4);
 	CUarray array;
 	OK(cuArray3DCreate(&array, &descriptor));
 	for (size_t i = 0; i < room; i++)
@@ -108,8 +134,8 @@ static void one(const struct shape *shape, CUstream stream)
 	EXPECT(cuMemcpy3D(&copy), CUDA_ERROR_INVALID_VALUE);
 	OK(cuArrayDestroy(array));
 	EXPECT(cuMemcpy3D(&copy), CUDA_ERROR_INVALID_HANDLE);
-	free(there);
-	free(back);
+	memory_free(kind, there);
+	memory_free(kind, back);
 }
 
 /* The bytes are read during the call, but a host function that comes before may still write them. */
@@ -190,17 +216,84 @@ static void behind_a_held_stream(void)
 	free(host);
 }
 
+/* Copies of 8 MB, from pinned memory to an array and back, and a small one, behind a held stream: no call waits, and the source is
+ * read when the stream gets there. A host function that is later in the stream finds the bytes. */
+struct seen {
+	const uint32_t *memory;
+	uint32_t last;
+};
+
+static void look(void *argument)
+{
+	struct seen *seen = argument;
+	seen->last = seen->memory[1024 * 2048 - 1];
+}
+
+static void no_call_waits(enum memory kind)
+{
+	enum { WIDTH = 1024, HEIGHT = 2048, WORDS = WIDTH * HEIGHT };
+	CUDA_ARRAY_DESCRIPTOR descriptor = { WIDTH, HEIGHT, CU_AD_FORMAT_UNSIGNED_INT32, 1 }, row = { 16, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1 };
+	uint32_t *from = memory_new(kind, WORDS * 4), *to = memory_new(kind, WORDS * 4);
+	uint32_t *small = memory_new(kind, 64);
+	struct seen seen = { .memory = to };
+	CUdeviceptr flag;
+	CUarray little;
+	CUstream held, other;
+	CUDA_MEMCPY2D up = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			     .WidthInBytes = WIDTH * 4, .Height = HEIGHT };
+	CUDA_MEMCPY2D down = { .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			       .WidthInBytes = WIDTH * 4, .Height = HEIGHT };
+	OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuArrayCreate(&up.dstArray, &descriptor));
+	OK(cuArrayCreate(&little, &row));
+	down.srcArray = up.dstArray;
+	for (uint32_t round = 1; round <= 3; round++) {
+		OK(cuMemsetD32(flag, 0, 1));
+		OK(cuCtxSynchronize());
+		OK(cuStreamWaitValue32(held, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+		memset(from, 0, WORDS * 4);
+		memset(small, 0, 64);
+		OK(cuMemcpy2DAsync(&up, held));
+		OK(cuMemcpyHtoAAsync(little, 0, small, 64, held));
+		OK(cuMemcpy2DAsync(&down, held));
+		OK(cuLaunchHostFunc(held, look, &seen));
+		OK(cuMemcpyAtoHAsync(to, little, 0, 64, held));
+		for (uint32_t i = 0; i < WORDS; i++)
+			from[i] = round * i + 1;
+		for (uint32_t i = 0; i < 16; i++)
+			small[i] = 77 * round + i;
+		OK(cuStreamWriteValue32(other, flag, 1, 0));
+		OK(cuStreamSynchronize(held));
+		CHECK(seen.last == round * (WORDS - 1) + 1);
+		for (uint32_t i = 0; i < WORDS; i++)
+			CHECK(to[i] == (i < 16 ? 77 * round + i : round * i + 1));
+	}
+	OK(cuArrayDestroy(up.dstArray));
+	OK(cuArrayDestroy(little));
+	OK(cuMemFree(flag));
+	OK(cuStreamDestroy(held));
+	OK(cuStreamDestroy(other));
+	memory_free(kind, from);
+	memory_free(kind, to);
+	memory_free(kind, small);
+}
+
 int main(int argc, char **argv)
 {
 	CUstream stream;
 	start();
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	if (argc > 1 && !strcmp(argv[1], "parts")) {
-		one(&in_parts, stream);
+		one(&in_parts, stream, PAGEABLE);
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-		one(&shapes[i], stream);
+		for (enum memory kind = PAGEABLE; kind <= PINNED; kind++)
+			one(&shapes[i], stream, kind);
+	no_call_waits(REGISTERED);
+	no_call_waits(PINNED);
 	after_a_host_function(stream);
 	behind_a_held_stream();
 	numbers_of_others_are_refused();

@@ -252,6 +252,46 @@ static void host_function_waits(void)
 	up_end();
 }
 
+/* The same with a small copy from pageable memory: CUDA reads it during the call, and the call waits for nothing. */
+static void small_pageable_source(void)
+{
+	uint32_t source[16], back[16];
+	up_begin();
+	for (uint32_t round = 1; round <= 5; round++) {
+		may_go = 0;
+		for (uint32_t i = 0; i < 16; i++)
+			source[i] = round * 5 + i;
+		OK(cuLaunchHostFunc(up.held, wait_and_write, (void *)(uintptr_t)round));
+		OK(cuMemcpyHtoDAsync(up.device, source, sizeof source, up.held));
+		memset(source, 0, sizeof source);
+		__atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
+		OK(cuStreamSynchronize(up.held));
+		OK(cuMemcpyDtoH(back, up.device, sizeof back));
+		for (uint32_t i = 0; i < 16; i++)
+			CHECK(back[i] == round * 5 + i);
+	}
+	up_end();
+}
+
+/* The program changes the source of small copies while their stream waits for a value. */
+static void small_behind_a_held_stream(void)
+{
+	uint32_t back[16];
+	up_begin();
+	for (uint32_t round = 0; round < 5; round++) {
+		hold_up();
+		write_host(1);
+		OK(cuMemcpyHtoDAsync(up.device, host, sizeof back, up.held));
+		write_host(1000 * round);
+		release_held();
+		OK(cuStreamSynchronize(up.held));
+		OK(cuMemcpyDtoH(back, up.device, sizeof back));
+		for (uint32_t i = 0; i < 16; i++)
+			CHECK(back[i] == 1000 * round + i);
+	}
+	up_end();
+}
+
 /* To the host and from there to another place on the device, and the memory is unregistered while copies are pending. */
 static void there_and_back(void)
 {
@@ -470,7 +510,8 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = { { "polled", polled }, { "held", beside_a_held_stream }, { "threads", two_threads },
 		      { "context", context_ends }, { "behind", behind_a_held_stream },
-		      { "function", host_function_waits }, { "back", there_and_back }, { "rows", rows },
+		      { "function", host_function_waits }, { "pageable", small_pageable_source },
+		      { "small", small_behind_a_held_stream }, { "back", there_and_back }, { "rows", rows },
 		      { "ways", rows_both_ways }, { "many", many_are_pending },
 		      { "three", three_streams }, { "ending", context_ends_before_the_bytes }, { "fault", fault } };
 	few_kept = getenv("HEADRACE_STAGING");

@@ -439,6 +439,31 @@ static void pinned_memory_is_awaited(int from, int to)
 	OK(cuMemFreeHost(pinned));
 }
 
+/* Two servers copy to the same memory, which neither has mapped. An event orders the copies. */
+static void copies_into_the_same_memory(int first, int second)
+{
+	struct place *a = &places[first], *b = &places[second];
+	uint32_t *to = malloc(BYTES);
+	CHECK(to);
+	use(first);
+	OK(cuMemHostRegister(to, BYTES, CU_MEMHOSTREGISTER_PORTABLE));
+	for (uint32_t round = 1; round <= 10; round++) {
+		use(first);
+		OK(cuMemsetD32Async(a->memory, round, WORDS, a->stream));
+		OK(cuMemcpyDtoHAsync(to, a->memory, BYTES, a->stream));
+		OK(cuEventRecord(a->event, a->stream));
+		use(second);
+		OK(cuMemsetD32Async(b->memory, 1000 + round, WORDS, b->stream));
+		OK(cuStreamWaitEvent(b->stream, a->event, 0));
+		OK(cuMemcpyDtoHAsync(to, b->memory, BYTES, b->stream));
+		OK(cuStreamSynchronize(b->stream));
+		for (uint32_t i = 0; i < WORDS; i++)
+			CHECK(to[i] == 1000 + round);
+	}
+	OK(cuMemHostUnregister(to));
+	free(to);
+}
+
 /* ---- captures ---- */
 
 static void capture_fails(CUstream stream)
@@ -556,6 +581,8 @@ static void all(void)
 	pinned_memory_is_awaited(0, 1);
 	pinned_memory_is_awaited(1, 0);
 	pinned_memory_is_awaited(0, 2);
+	copies_into_the_same_memory(0, 1);
+	copies_into_the_same_memory(2, 0);
 	captures_stay_on_a_server();
 	arrays_stay_on_a_server();
 	ring();

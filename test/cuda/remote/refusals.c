@@ -41,6 +41,36 @@ static void callback_of_group(uint32_t group)
 	OK(cuMemFree(device));
 }
 
+/* A callback of a copy to the device is refused. The client forgets the copy: its memory is the program's again, although a stream
+ * of the context is held. */
+static void callback_of_copy_up(uint32_t callback)
+{
+	CUdeviceptr device, flag;
+	CUstream held, stream;
+	OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuMemAlloc(&flag, 4));
+	for (int i = 0; i < 5; i++) {
+		OK(cuMemsetD32(flag, 0, 1));
+		OK(cuCtxSynchronize());
+		OK(cuStreamWaitValue32(held, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+		OK(cuMemHostRegister(host, BYTES, 0));
+		refuse(&refusing->callback, callback);
+		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		EXPECT(cuStreamSynchronize(stream), REFUSED);
+		OK(cuStreamSynchronize(stream));
+		OK(cuMemHostUnregister(host));
+		OK(cuStreamWriteValue32(stream, flag, 1, 0));
+		OK(cuStreamSynchronize(held));
+	}
+	CHECK(!refusing->callback);
+	OK(cuStreamDestroy(held));
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(device));
+	OK(cuMemFree(flag));
+}
+
 static void check_gone(CUcontext context, CUstream stream, CUdeviceptr memory)
 {
 	size_t size;
@@ -113,6 +143,8 @@ int main(int argc, char **argv)
 	reset();
 	for (uint32_t group = 1; group <= 3; group++)
 		callback_of_group(group);
+	callback_of_copy_up(1);
+	callback_of_copy_up(2);
 	free(host);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 
 #define DEVICES 3
@@ -144,6 +145,29 @@ static void memory_is_found(void)
 	}
 	free(there);
 	free(back);
+}
+
+/* A copy in the NULL stream comes after the work of blocking streams, also if its memory is on another server. */
+static void rewrite(void *argument)
+{
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	*(uint32_t *)argument += 1;
+}
+
+static void blocking_streams_are_waited_for(void)
+{
+	CUstream blocking;
+	uint32_t value = 0, back;
+	OK(cuCtxSetCurrent(places[0].context));
+	OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	for (uint32_t round = 1; round <= 10; round++) {
+		OK(cuLaunchHostFunc(blocking, rewrite, &value));
+		OK(cuMemcpyHtoD(places[1].memory, &value, 4));
+		OK(cuMemcpyDtoH(&back, places[1].memory, 4));
+		CHECK(back == round);
+	}
+	OK(cuStreamDestroy(blocking));
 }
 
 /* Objects of two servers do not meet in one call, except in copies and waits for events (peer.c). */
@@ -296,6 +320,7 @@ static void all(void)
 	addresses_are_disjoint();
 	each_device_works();
 	memory_is_found();
+	blocking_streams_are_waited_for();
 	mixtures_are_refused();
 	host_functions_of_both();
 	failures_stay_apart();
@@ -345,6 +370,13 @@ static void death(void)
 	OK(cuCtxSetCurrent(places[1].context));
 	OK(cuLibraryLoadData(&library, "double\nwait append\n", NULL, NULL, 0, NULL, NULL, 0));
 	OK(cuLibraryGetKernel(&kernel, library, "append"));
+	/* A host function and a copy that are pending, and do not come to their end. */
+	uint32_t *never = malloc(WORDS * 4), *source = calloc(WORDS, 4);
+	CHECK(never && source);
+	OK(cuMemHostRegister(never, WORDS * 4, CU_MEMHOSTREGISTER_PORTABLE));
+	OK(cuStreamWaitValue32(places[1].stream, places[1].log, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuLaunchHostFunc(places[1].stream, rewrite, never));
+	OK(cuMemcpyDtoHAsync(never, places[1].memory, WORDS * 4, places[1].stream));
 	puts("ready");
 	fflush(stdout);
 	CHECK(getchar() == '\n');
@@ -354,6 +386,13 @@ static void death(void)
 	OK(cuMemsetD32(places[0].memory, 7, WORDS));
 	OK(cuMemcpyDtoH(&value, places[0].memory + 4, 4));
 	CHECK(value == 7);
+	OK(cuStreamWaitValue32(places[0].stream, places[0].log, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuMemcpyHtoDAsync(places[0].memory, source, WORDS * 4, places[0].stream));
+	OK(cuMemsetD32(places[0].log, 1, 1));
+	OK(cuStreamSynchronize(places[0].stream));
+	OK(cuMemHostUnregister(never));
+	free(never);
+	free(source);
 	a_kernel_is_asked_about_here(kernel);
 	tear_down(&places[0]);
 }
