@@ -98,6 +98,7 @@ struct node_state {
 	bool after_barrier;         /* the last collective was a barrier */
 	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */
 	struct adi_levels *levels;  /* the ranks are on several machines: two_level.h; NULL: they are not, or it is not known */
+	uint32_t levels_from;       /* number of the first nonblocking collective that may have two levels: two_level.h */
 	uint32_t distances;         /* the last samples of adi_node_measure, one bit each; 1: short */
 };
 

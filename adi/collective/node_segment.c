@@ -114,13 +114,17 @@ static int open_connections(const struct adi_comm *comm)
 	return 0;
 }
 
-/* All ranks must agree on whether the machines are known. */
+/* All ranks must agree on whether the machines are known, and from which nonblocking collective on: some ranks may have started more
+ * of them than others, and these have one level. */
 static int find_levels(struct adi_comm *comm, struct node_state *node)
 {
-	int class = adi_levels_make(comm, &node->levels);
-	int64_t failed = class;
-	int last = adi_allreduce_max(&failed, 1, comm);
-	return class ? class : last ? last : (int)failed;
+	struct adi_levels *levels;
+	int class = adi_levels_make(comm, &levels);
+	int64_t most[2] = { class, comm->collectives[false] };
+	int last = adi_allreduce_max(most, 2, comm);
+	node->levels = levels;
+	node->levels_from = (uint32_t)most[1];
+	return class ? class : last ? last : (int)most[0];
 }
 
 static int share(struct adi_comm *comm, struct node_state *node)

@@ -79,13 +79,23 @@ int adi_levels_make(struct adi_comm *comm, struct adi_levels **made)
 	return class;
 }
 
-const struct adi_levels *adi_two_level_known(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
+static const struct adi_levels *choose(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
 {
 	const struct node_state *node = comm->node;
 	if (!node || !node->levels || (ordered && !node->levels->blocks))
 		return NULL;
 	bool chosen = adi_select(collective, bytes, comm->size, ordered, ADI_MAY_TWO_LEVEL) == ADI_ALGORITHM_TWO_LEVEL;
 	return chosen ? node->levels : NULL;
+}
+
+/* The caller takes its number, comm->collectives[false], when it starts the schedule. */
+const struct adi_levels *adi_two_level_known(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
+{
+	const struct node_state *node = comm->node;
+	/* Numbers wrap. */
+	if (!node || (int32_t)(comm->collectives[false] - node->levels_from) < 0)
+		return NULL;
+	return choose(comm, collective, bytes, ordered);
 }
 
 const struct adi_levels *adi_two_level_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
@@ -96,7 +106,7 @@ const struct adi_levels *adi_two_level_use(struct adi_comm *comm, enum adi_colle
 	    adi_select(collective, bytes, comm->size, ordered, ADI_MAY_TWO_LEVEL) == ADI_ALGORITHM_TWO_LEVEL &&
 	    adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE) != ADI_ALGORITHM_NODE)
 		adi_node_make(comm, node);
-	return adi_two_level_known(comm, collective, bytes, ordered);
+	return choose(comm, collective, bytes, ordered);
 }
 
 /* ---- views ---- */

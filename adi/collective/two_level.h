@@ -3,8 +3,10 @@
  * Two-level collectives of ranks on several machines: the ranks of each machine use messages of shared memory, and one rank of each
  * machine, its leader, exchanges messages with the leaders of the other machines. Each level is an algorithm for one level, among
  * some of the ranks (struct adi_view). Which rank is on which machine is exchanged by one of the first blocking collectives of a
- * communicator (node_segment.c). Nonblocking and persistent collectives have two levels from then on: all ranks start the collectives of
- * a communicator in the same order, so they agree.
+ * communicator (node_segment.c). Nonblocking and persistent collectives have two levels from then on. But ranks may start them in
+ * different orders with blocking ones (schedule_private.h), so a rank can have started more of them than another one when the
+ * machines are exchanged. So the ranks also agree on the largest number that any of them has started: nonblocking and persistent
+ * collectives below this number have one level at all ranks, the others two.
  */
 #ifndef ADI_COLLECTIVE_TWO_LEVEL_H
 #define ADI_COLLECTIVE_TWO_LEVEL_H

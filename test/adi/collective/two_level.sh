@@ -54,6 +54,8 @@ for layout in "0 0 1 1" "0 1 1 1 0"; do
 done
 on "0 1 0 1" two_level
 on "0 0 1 1 2 2" two_level
+# Blocking and nonblocking collectives in different orders.
+on "0 0 1 1" schedules
 # Long data too.
 HEADRACE_MPI_ALGORITHM=bcast=two_level,reduce=two_level,allreduce=two_level,allgather=two_level on "0 1 2 0 1" collectives
 HEADRACE_MPI_ALGORITHM=allgather=two_level on "0 1 1 0" gathers
