@@ -370,6 +370,12 @@ static void *fault_reserve(void *data, size_t front, size_t len)
 	return inner->reserve(conn->conn, front, len);
 }
 
+static void fault_fill(void *data, void *to, const void *from, size_t len)
+{
+	struct fault_conn *conn = data;
+	conn->context->inner->fill(conn->conn, to, from, len);
+}
+
 static void fault_commit(void *data, size_t len)
 {
 	struct fault_conn *conn = data;
@@ -490,6 +496,7 @@ static int fault_conn_fd(void *data)
 		.get = fault_get,                                                                                      \
 		.ahead = fault_ahead,                                                                                  \
 		.reserve = fault_reserve,                                                                              \
+		.fill = fault_fill,                                                                                    \
 		.commit = fault_commit,                                                                                \
 		.peek = fault_peek,                                                                                    \
 		.consume = fault_consume,                                                                              \

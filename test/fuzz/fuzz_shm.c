@@ -180,6 +180,8 @@ static void put_in_place(struct end *end, struct fuzz_input *input)
 	if (!bytes)
 		return;
 	memset(bytes, 0x5a, len);
+	if (len >= HR_FILL_MIN)
+		hr_transport_shm.fill(end->conn, bytes, put_bytes, len);
 	hr_transport_shm.commit(end->conn, len);
 }
 
