@@ -19,7 +19,7 @@
 #define GRACE_MS 1000      /* between SIGTERM and SIGKILL */
 #define RETRY_MS 1000      /* from a worker's failure to start until the next start; doubles with each failure */
 #define RETRY_MAX_MS 30000 /* its maximum */
-#define BURST 16           /* workers of all GPUs, and for clients that wait, that are started at a time */
+#define BURST 16           /* workers started at a time: for clients that wait, and of all GPUs until they are ready */
 #define KEEP_MS 300000     /* how long a GPU's line keeps a worker ready after a client asked for that GPU */
 
 /* ENDING: the daemon has killed it, and it has not been reaped. */
@@ -215,10 +215,11 @@ void pool_add_waiting(struct pool *pool, const rc_door_peer_t *peer)
 
 /* Shares the workers that may start for clients that wait among the lines, one to each in turn. A client that max_clients does
  * not allow gets none, whatever line it waits in. */
-static void share_out(struct pool *pool, uint32_t serving)
+static void share_out(struct pool *pool, const struct pool_counts *counts)
 {
-	uint32_t room = pool->plan.max_clients - serving;
-	uint32_t burst = pool->plan.ready < BURST ? BURST - pool->plan.ready : 0;
+	uint32_t room = pool->plan.max_clients - counts->serving;
+	uint32_t to_be_ready = counts->ready < pool->plan.ready ? pool->plan.ready - counts->ready : 0;
+	uint32_t burst = to_be_ready < BURST ? BURST - to_be_ready : 0;
 	uint32_t left = room < burst ? room : burst, before;
 	for (struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++)
 		line->share = 0;
@@ -261,7 +262,7 @@ int pool_refill(struct pool *pool)
 	int soonest = -1;
 	bool full = counts.serving >= pool->plan.max_clients;
 	if (!full)
-		share_out(pool, counts.serving);
+		share_out(pool, &counts);
 	for (struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++) {
 		bool all = line == pool->line;
 		if (!all && !line->wanted_until_ms)

@@ -178,6 +178,24 @@ START_TEST(more_workers_kept_ready_than_a_burst_has_are_started)
 }
 END_TEST
 
+/* Workers that stand ready do not count: clients of one GPU cannot use them. */
+START_TEST(ready_workers_of_all_gpus_leave_the_burst_to_others)
+{
+	open_pool(20, 100);
+	pool_refill(pool);
+	become_ready(0); /* the pool learns how many GPUs there are */
+	wait_for(0, 10);
+	pool_refill(pool);
+	ck_assert_int_eq(started_for(0), 1); /* 19 workers are starting */
+	all_become_ready();
+	pool_refill(pool);
+	ck_assert_int_eq(n_started, 20 + 1 + 10);
+	ck_assert_int_eq(started_for(0), 1 + 10);
+	all_become_ready();
+	ck_assert_int_eq(admit(0, 10), 10);
+}
+END_TEST
+
 START_TEST(clients_beyond_the_limit_get_no_worker)
 {
 	open_pool(1, 4);
@@ -216,7 +234,7 @@ START_TEST(lines_share_a_burst)
 	for (uint32_t gpu = 0; gpu < GPUS; gpu++)
 		wait_for(gpu, 40);
 	pool_refill(pool);
-	ck_assert_int_eq(n_started, GPUS + BURST);
+	ck_assert_int_eq(n_started, 1 + GPUS + BURST);
 	ck_assert_int_eq(started_for(RC_SERVER_ALL_GPUS), 2);
 	all_become_ready();
 	for (uint32_t gpu = 0; gpu < GPUS; gpu++)
@@ -231,7 +249,7 @@ START_TEST(a_line_whose_clients_are_few_leaves_its_share_to_others)
 	wait_for(1, 40);
 	pool_refill(pool);
 	ck_assert_int_eq(started_for(0), 2);
-	ck_assert_int_eq(started_for(1), 1 + (BURST - 1) - 1);
+	ck_assert_int_eq(started_for(1), 1 + BURST - 1);
 }
 END_TEST
 
@@ -263,6 +281,7 @@ int main(void)
 	tcase_add_test(tcase, each_client_that_waits_gets_a_worker_at_once);
 	tcase_add_test(tcase, a_burst_has_a_limit);
 	tcase_add_test(tcase, more_workers_kept_ready_than_a_burst_has_are_started);
+	tcase_add_test(tcase, ready_workers_of_all_gpus_leave_the_burst_to_others);
 	tcase_add_test(tcase, clients_beyond_the_limit_get_no_worker);
 	tcase_add_test(tcase, lines_share_the_places_that_are_left);
 	tcase_add_test(tcase, lines_share_a_burst);
