@@ -256,11 +256,19 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
 	if (class)
 		return class;
 	MPI_Count bytes = adi_block_bytes(&args.receive, 0);
-	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, bytes))
-		return adi_node_allgather(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
-	const struct adi_levels *levels = bytes > 0 ? adi_two_level_use(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false) : NULL;
-	class = levels ? build_levels(&args, levels, &schedule) : build(&args, &schedule);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
+	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, bytes)) {
+		class = adi_node_allgather(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
+	} else {
+		const struct adi_levels *levels = NULL;
+		if (bytes > 0)
+			levels = adi_two_level_use(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false);
+		class = levels ? build_levels(&args, levels, &schedule) : build(&args, &schedule);
+		if (!class)
+			class = adi_schedule_wait(schedule);
+	}
+	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
+	return class;
 }
 
 int mpi_iallgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
@@ -289,10 +297,16 @@ int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendty
 	if (class)
 		return class;
 	MPI_Count most = comm->inter ? 0 : longest(&args.receive, comm->size);
-	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, most))
-		return adi_node_allgatherv(comm, args.in_place ? NULL : &args.send, &args.receive, most);
-	class = build(&args, &schedule);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
+	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, most)) {
+		class = adi_node_allgatherv(comm, args.in_place ? NULL : &args.send, &args.receive, most);
+	} else {
+		class = build(&args, &schedule);
+		if (!class)
+			class = adi_schedule_wait(schedule);
+	}
+	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
+	return class;
 }
 
 int mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,

@@ -146,10 +146,16 @@ int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype
 	int class = take_alltoall(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &bytes);
 	if (class)
 		return class;
-	if (adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, bytes))
-		return adi_node_alltoall(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
-	class = build_alltoall(&args, bytes, &schedule);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
+	if (adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, bytes)) {
+		class = adi_node_alltoall(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
+	} else {
+		class = build_alltoall(&args, bytes, &schedule);
+		if (!class)
+			class = adi_schedule_wait(schedule);
+	}
+	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
+	return class;
 }
 
 int mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
@@ -178,10 +184,16 @@ int mpi_alltoallv(const void *sendbuf, struct adi_array sendcounts, struct adi_a
 	int class = take_alltoallv(&args, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
 	if (class)
 		return class;
-	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES))
-		return adi_node_alltoallv(comm, &args.send, &args.receive);
-	class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
+	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES)) {
+		class = adi_node_alltoallv(comm, &args.send, &args.receive);
+	} else {
+		class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
+		if (!class)
+			class = adi_schedule_wait(schedule);
+	}
+	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
+	return class;
 }
 
 int mpi_ialltoallv(const void *sendbuf, struct adi_array sendcounts, struct adi_array sdispls, MPI_Datatype sendtype,
@@ -212,10 +224,16 @@ int mpi_alltoallw(const void *sendbuf, struct adi_array sendcounts, struct adi_a
 	int class = take_alltoallw(&args, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
 	if (class)
 		return class;
-	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES))
-		return adi_node_alltoallv(comm, &args.send, &args.receive);
-	class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
+	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES)) {
+		class = adi_node_alltoallv(comm, &args.send, &args.receive);
+	} else {
+		class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
+		if (!class)
+			class = adi_schedule_wait(schedule);
+	}
+	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
+	return class;
 }
 
 int mpi_ialltoallw(const void *sendbuf, struct adi_array sendcounts, struct adi_array sdispls,

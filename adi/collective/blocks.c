@@ -105,6 +105,36 @@ struct adi_type *adi_block_type_of_handle(const struct adi_blocks *blocks, int i
 	return type;
 }
 
+static void hold(const struct adi_blocks *blocks, int n)
+{
+	if (blocks->type)
+		adi_object_retain(&blocks->type->object);
+	for (int i = 0; blocks->types && i < n; i++)
+		if (adi_block_count(blocks, i))
+			adi_object_retain(&adi_block_type(blocks, i)->object);
+}
+
+static void release(const struct adi_blocks *blocks, int n)
+{
+	if (blocks->type)
+		adi_type_release(blocks->type);
+	for (int i = 0; blocks->types && i < n; i++)
+		if (adi_block_count(blocks, i))
+			adi_type_release(adi_block_type(blocks, i));
+}
+
+void adi_blocks_hold(const struct adi_blocks *send, const struct adi_blocks *receive, int n)
+{
+	hold(send, n);
+	hold(receive, n);
+}
+
+void adi_blocks_release(const struct adi_blocks *send, const struct adi_blocks *receive, int n)
+{
+	release(send, n);
+	release(receive, n);
+}
+
 void adi_block_send(struct adi_schedule *schedule, const struct adi_blocks *blocks, int i, int peer)
 {
 	if (adi_block_bytes(blocks, i))

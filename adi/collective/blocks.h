@@ -21,6 +21,11 @@ struct adi_blocks {
 	const MPI_Datatype *types; /* committed, except those of empty blocks */
 };
 
+/* Hold the datatypes of blocks that are not empty. While a blocking collective waits, another thread may free them. n: the number of
+ * peers. A side without blocks is all 0. */
+void adi_blocks_hold(const struct adi_blocks *send, const struct adi_blocks *receive, int n);
+void adi_blocks_release(const struct adi_blocks *send, const struct adi_blocks *receive, int n);
+
 /* The side of a collective to which arguments belong; for the names of arguments in errors. */
 enum adi_side { ADI_SENDS, ADI_RECEIVES };
 

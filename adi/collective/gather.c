@@ -140,10 +140,16 @@ int mpi_gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, 
 	int class = take_gather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &bytes);
 	if (class)
 		return class;
-	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, bytes))
-		return adi_node_gather(comm, args.sends ? &args.send : NULL, &args.receive, bytes, root);
-	class = build_gather(&args, bytes, &schedule);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
+	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, bytes)) {
+		class = adi_node_gather(comm, args.sends ? &args.send : NULL, &args.receive, bytes, root);
+	} else {
+		class = build_gather(&args, bytes, &schedule);
+		if (!class)
+			class = adi_schedule_wait(schedule);
+	}
+	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
+	return class;
 }
 
 int mpi_igather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
@@ -192,10 +198,16 @@ int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
 	int class = take_gatherv(&args, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
 	if (class)
 		return class;
-	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, ADI_UNKNOWN_BYTES))
-		return adi_node_gatherv(comm, args.sends ? &args.send : NULL, &args.receive, root);
-	class = build(&args, ADI_ALGORITHM_LINEAR, 0, &schedule);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
+	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, ADI_UNKNOWN_BYTES)) {
+		class = adi_node_gatherv(comm, args.sends ? &args.send : NULL, &args.receive, root);
+	} else {
+		class = build(&args, ADI_ALGORITHM_LINEAR, 0, &schedule);
+		if (!class)
+			class = adi_schedule_wait(schedule);
+	}
+	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
+	return class;
 }
 
 int mpi_igatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, struct adi_array recvcounts,

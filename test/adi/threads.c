@@ -2,7 +2,7 @@
 /*
  * MPI_THREAD_MULTIPLE: threads of all ranks exchange messages at the same time, each with a tag of its own, by blocking and
  * nonblocking calls, on communicators of their own, while others create and free objects. A thread sends to another of the same
- * rank, which waits for it.
+ * rank, which waits for it. A thread frees the datatypes of a collective in which another one waits.
  */
 #include "test/adi/check_mpi.h"
 
@@ -91,6 +91,70 @@ static void sibling_wakes_a_waiting_thread(void)
 	CHECK(!pthread_join(thread, NULL));
 }
 
+/* ---- datatypes that are freed while a collective uses them ---- */
+
+enum { BLOCK = 2, STRIDED = 2 * BLOCK, RANKS_MAX = 16 };
+
+static int received[RANKS_MAX * STRIDED];
+static MPI_Datatype strided[RANKS_MAX]; /* every other int; block 0 of the collective, block 1, ... */
+
+/* Waits until the collective of the other thread has received block 1, frees the datatypes, and then lets rank 2 begin. */
+static void *free_types(void *unused)
+{
+	(void)unused;
+	while (__atomic_load_n(&received[STRIDED], __ATOMIC_ACQUIRE) != 1)
+		usleep(100);
+	for (int i = 0; i < size; i++)
+		MPI_Type_free(&strided[i]);
+	MPI_Send(NULL, 0, MPI_BYTE, 2, 98, MPI_COMM_WORLD);
+	return NULL;
+}
+
+static void all_to_all(int sent[], MPI_Datatype types[], bool of_each)
+{
+	int counts[RANKS_MAX], elements[RANKS_MAX], bytes[RANKS_MAX];
+	for (int i = 0; i < size; i++) {
+		counts[i] = 1;
+		elements[i] = i;
+		bytes[i] = i * STRIDED * (int)sizeof *sent;
+	}
+	if (of_each)
+		CHECK(!MPI_Alltoallw(sent, counts, bytes, types, received, counts, bytes, types, comms[0]));
+	else
+		CHECK(!MPI_Alltoallv(sent, counts, elements, types[0], received, counts, elements, types[0], comms[0]));
+}
+
+static void types_are_freed_in_a_collective(bool of_each)
+{
+	pthread_t thread;
+	int sent[RANKS_MAX * STRIDED];
+	MPI_Datatype types[RANKS_MAX], vector;
+	for (int i = 0; i < size * STRIDED; i++) {
+		sent[i] = rank;
+		received[i] = -1;
+	}
+	MPI_Type_vector(BLOCK, 1, 2, MPI_INT, &vector);
+	for (int i = 0; i < size; i++) {
+		MPI_Type_create_resized(vector, 0, STRIDED * (MPI_Aint)sizeof *sent, &strided[i]);
+		MPI_Type_commit(&strided[i]);
+		types[i] = strided[i];
+	}
+	MPI_Type_free(&vector);
+	for (int i = 0; i < 3; i++)
+		MPI_Barrier(comms[0]); /* the ranks share a segment from now on, if they can */
+	if (rank == 0)
+		CHECK(!pthread_create(&thread, NULL, free_types, NULL));
+	if (rank == 2)
+		MPI_Recv(NULL, 0, MPI_BYTE, 0, 98, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	all_to_all(sent, types, of_each);
+	if (rank == 0)
+		CHECK(!pthread_join(thread, NULL));
+	for (int i = 0; i < size * STRIDED; i++)
+		CHECK(received[i] == (i % 2 ? -1 : i / STRIDED));
+	for (int i = 0; i < size && rank != 0; i++)
+		MPI_Type_free(&strided[i]);
+}
+
 int main(int argc, char **argv)
 {
 	int provided, me[THREADS];
@@ -108,6 +172,8 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(thread[i], NULL));
+	for (int i = 0; i < 2 && size > 2; i++)
+		types_are_freed_in_a_collective(i);
 	for (int i = 0; i < THREADS; i++)
 		MPI_Comm_free(&comms[i]);
 	MPI_Finalize();
