@@ -219,7 +219,11 @@ static int allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
 	if (class)
 		return class;
 	MPI_Count bytes = adi_block_bytes(&args.receive, 0);
-	const struct adi_levels *levels = bytes ? adi_two_level_known(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false) : NULL;
+	const struct adi_levels *levels = NULL;
+	if (bytes > 0)
+		class = adi_two_level_known(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false, &levels);
+	if (class)
+		return class;
 	return levels ? build_levels(&args, levels, made) : build(&args, made);
 }
 
@@ -262,8 +266,9 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
 	} else {
 		const struct adi_levels *levels = NULL;
 		if (bytes > 0)
-			levels = adi_two_level_use(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false);
-		class = levels ? build_levels(&args, levels, &schedule) : build(&args, &schedule);
+			class = adi_two_level_use(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false, &levels);
+		if (!class)
+			class = levels ? build_levels(&args, levels, &schedule) : build(&args, &schedule);
 		if (!class)
 			class = adi_schedule_wait(schedule);
 	}

@@ -188,8 +188,10 @@ int mpi_allreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype
 		return class;
 	if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_ALLREDUCE, &reduction))
 		return adi_node_allreduce(comm, &reduction);
-	const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(&reduction),
-							    !op->commutative);
+	const struct adi_levels *levels;
+	class = adi_two_level_use(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(&reduction), !op->commutative, &levels);
+	if (class)
+		return class;
 	class = build(&schedule, levels, &reduction, comm);
 	return class ? class : adi_schedule_wait(schedule);
 }
@@ -202,9 +204,9 @@ static int make(struct adi_schedule **made, const void *send, void *receive, MPI
 	int class = check(&reduction, send, receive, count, datatype, op, comm);
 	if (class)
 		return class;
-	const struct adi_levels *levels = adi_two_level_known(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(&reduction),
-							      !op->commutative);
-	return build(made, levels, &reduction, comm);
+	const struct adi_levels *levels;
+	class = adi_two_level_known(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(&reduction), !op->commutative, &levels);
+	return class ? class : build(made, levels, &reduction, comm);
 }
 
 int mpi_iallreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op,

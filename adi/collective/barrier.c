@@ -59,19 +59,36 @@ int mpi_barrier(struct adi_comm *comm)
 {
 	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BARRIER, 0, false))
 		return adi_node_barrier(comm);
-	struct adi_schedule *schedule = build(comm, adi_two_level_use(comm, ADI_COLLECTIVE_BARRIER, 0, false));
+	const struct adi_levels *levels;
+	int class = adi_two_level_use(comm, ADI_COLLECTIVE_BARRIER, 0, false, &levels);
+	if (class)
+		return class;
+	struct adi_schedule *schedule = build(comm, levels);
 	return schedule ? adi_schedule_wait(schedule) : adi_error_no_schedule();
+}
+
+/* The schedule of a nonblocking or persistent barrier. */
+static int make(struct adi_schedule **made, struct adi_comm *comm)
+{
+	const struct adi_levels *levels;
+	int class = adi_two_level_known(comm, ADI_COLLECTIVE_BARRIER, 0, false, &levels);
+	if (class)
+		return class;
+	*made = build(comm, levels);
+	return *made ? MPI_SUCCESS : adi_error_no_schedule();
 }
 
 int mpi_ibarrier(struct adi_comm *comm, MPI_Request *request)
 {
-	struct adi_schedule *schedule = build(comm, adi_two_level_known(comm, ADI_COLLECTIVE_BARRIER, 0, false));
-	return schedule ? adi_schedule_start(schedule, request) : adi_error_no_schedule();
+	struct adi_schedule *schedule;
+	int class = make(&schedule, comm);
+	return class ? class : adi_schedule_start(schedule, request);
 }
 
 int mpi_barrier_init(struct adi_comm *comm, struct adi_info *info, MPI_Request *request)
 {
-	struct adi_schedule *schedule = build(comm, adi_two_level_known(comm, ADI_COLLECTIVE_BARRIER, 0, false));
+	struct adi_schedule *schedule;
+	int class = make(&schedule, comm);
 	(void)info;
-	return schedule ? adi_schedule_persistent(schedule, request) : adi_error_no_schedule();
+	return class ? class : adi_schedule_persistent(schedule, request);
 }

@@ -187,7 +187,9 @@ int mpi_bcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struc
 	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BCAST, bytes, false))
 		return adi_node_bcast(comm, buf, count, type, root);
 	if (adi_blocking_choice(comm))
-		levels = adi_two_level_use(comm, ADI_COLLECTIVE_BCAST, bytes, false);
+		class = adi_two_level_use(comm, ADI_COLLECTIVE_BCAST, bytes, false, &levels);
+	if (class)
+		return class;
 	struct adi_schedule *schedule;
 	class = build(&schedule, levels, buf, count, type, root, comm);
 	return class ? class : adi_schedule_wait(schedule);
@@ -200,8 +202,9 @@ static int make(struct adi_schedule **made, void *buf, MPI_Count count, MPI_Data
 	int class = check(buf, count, datatype, root, comm, &type);
 	if (class)
 		return class;
-	const struct adi_levels *levels = adi_two_level_known(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false);
-	return build(made, levels, buf, count, type, root, comm);
+	const struct adi_levels *levels;
+	class = adi_two_level_known(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false, &levels);
+	return class ? class : build(made, levels, buf, count, type, root, comm);
 }
 
 int mpi_ibcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm, MPI_Request *request)

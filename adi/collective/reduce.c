@@ -170,7 +170,9 @@ int mpi_reduce(const void *send, void *receive, MPI_Count count, MPI_Datatype da
 	if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE, &reduction))
 		return adi_node_reduce(comm, &reduction, root);
 	if (adi_blocking_choice(comm))
-		levels = adi_two_level_use(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction), !op->commutative);
+		class = adi_two_level_use(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction), !op->commutative, &levels);
+	if (class)
+		return class;
 	class = build(&schedule, levels, &reduction, root, comm);
 	return class ? class : adi_schedule_wait(schedule);
 }
@@ -183,9 +185,9 @@ static int make(struct adi_schedule **made, const void *send, void *receive, MPI
 	int class = check(&reduction, send, receive, count, datatype, op, root, comm);
 	if (class)
 		return class;
-	const struct adi_levels *levels = adi_two_level_known(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction),
-							      !op->commutative);
-	return build(made, levels, &reduction, root, comm);
+	const struct adi_levels *levels;
+	class = adi_two_level_known(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction), !op->commutative, &levels);
+	return class ? class : build(made, levels, &reduction, root, comm);
 }
 
 int mpi_ireduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op, int root,

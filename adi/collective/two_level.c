@@ -79,26 +79,36 @@ int adi_levels_make(struct adi_comm *comm, struct adi_levels **made)
 	return class;
 }
 
-static const struct adi_levels *choose(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
+static int choose(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered,
+		  const struct adi_levels **levels)
 {
 	const struct node_state *node = comm->node;
-	if (!node || !node->levels || (ordered && !node->levels->blocks))
-		return NULL;
-	bool chosen = adi_select(collective, bytes, comm->size, ordered, ADI_MAY_TWO_LEVEL) == ADI_ALGORITHM_TWO_LEVEL;
-	return chosen ? node->levels : NULL;
+	bool broken = node && node->state == NODE_BROKEN;
+	*levels = NULL;
+	if (!broken && (!node || !node->levels || (ordered && !node->levels->blocks)))
+		return MPI_SUCCESS;
+	if (adi_select(collective, bytes, comm->size, ordered, ADI_MAY_TWO_LEVEL) != ADI_ALGORITHM_TWO_LEVEL)
+		return MPI_SUCCESS;
+	if (broken)
+		return adi_node_error_broken(comm);
+	*levels = node->levels;
+	return MPI_SUCCESS;
 }
 
 /* The caller takes its number, comm->collectives[false], when it starts the schedule. */
-const struct adi_levels *adi_two_level_known(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
+int adi_two_level_known(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered,
+			const struct adi_levels **levels)
 {
 	const struct node_state *node = comm->node;
+	*levels = NULL;
 	/* Numbers wrap. */
 	if (!node || (int32_t)(comm->collectives[false] - node->levels_from) < 0)
-		return NULL;
-	return choose(comm, collective, bytes, ordered);
+		return MPI_SUCCESS;
+	return choose(comm, collective, bytes, ordered, levels);
 }
 
-const struct adi_levels *adi_two_level_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
+int adi_two_level_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered,
+		      const struct adi_levels **levels)
 {
 	struct node_state *node = comm->node ? comm->node : adi_node_find(comm);
 	/* adi_node_use has counted the call if the segment may be used. */
@@ -106,7 +116,7 @@ const struct adi_levels *adi_two_level_use(struct adi_comm *comm, enum adi_colle
 	    adi_select(collective, bytes, comm->size, ordered, ADI_MAY_TWO_LEVEL) == ADI_ALGORITHM_TWO_LEVEL &&
 	    adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE) != ADI_ALGORITHM_NODE)
 		adi_node_make(comm, node);
-	return choose(comm, collective, bytes, ordered);
+	return choose(comm, collective, bytes, ordered, levels);
 }
 
 /* ---- views ---- */
