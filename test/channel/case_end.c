@@ -83,11 +83,17 @@ static void orderly_close_of_little(struct side *side)
 	orderly_close_of(side, 5000);
 }
 
+/* Bytes of a stream that is longer than the pipe, whatever the scale: so the receiver has begun before the sender ends. */
+static uint64_t long_stream(const struct side *side, uint64_t bytes)
+{
+	return bytes / side->scale < 4000000 ? 4000000 : bytes / side->scale;
+}
+
 /* 0 closes as soon as its last byte is accepted, with 1 in the middle of getting. */
 static void orderly_close_of_much(struct side *side)
 {
 	static uint8_t bytes[40000];
-	uint64_t total = 20000000 / side->scale, offset = 0;
+	uint64_t total = long_stream(side, 20000000), offset = 0;
 	for (uint64_t done = 0; side->index == 0 && done < total;) {
 		size_t n = total - done < sizeof bytes ? (size_t)(total - done) : sizeof bytes;
 		pattern_fill(6, done, bytes, n);
@@ -234,10 +240,10 @@ static void death_over_a_full_ring(struct side *side)
 /* Killed while it puts without end, this side getting. */
 static void death_in_mid_stream(struct side *side)
 {
-	uint64_t offset = 0;
+	uint64_t offset = 0, total = long_stream(side, 40000000);
 	static uint8_t bytes[50000];
 	if (side->index == 0) {
-		for (uint64_t done = 0; done < 40000000ull / side->scale; done += sizeof bytes) {
+		for (uint64_t done = 0; done < total; done += sizeof bytes) {
 			pattern_fill(8, done, bytes, sizeof bytes);
 			put_all(side, bytes, sizeof bytes);
 		}

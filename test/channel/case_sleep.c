@@ -100,12 +100,38 @@ static void receivers_asleep_in_poll(struct side *side)
 	ping_pong_asleep(side, sleep_by_poll);
 }
 
+/* The sender puts until the pipe has no room, and sleeps for it; only then the receiver begins. Returns the number of bytes. */
+static uint64_t fill_asleep(struct side *side, sleep_fn sleep)
+{
+	uint8_t bytes[4000];
+	uint64_t done = 0, total;
+	size_t accepted = sizeof bytes;
+	while (side->index == 0 && accepted == sizeof bytes) {
+		struct iovec iov = { bytes, sizeof bytes };
+		pattern_fill(4, done, bytes, sizeof bytes);
+		CHECK_IS(hr_channel_put(side->conn, &iov, 1, &accepted), 0);
+		done += sizeof bytes;
+	}
+	if (side->index == 0) {
+		side_send(side, &done, sizeof done);
+		put_asleep(side, bytes + accepted, sizeof bytes - accepted, sleep);
+		return done;
+	}
+	side_receive(side, &total, sizeof total);
+	usleep(2000); /* makes it likely that the sender sleeps already; either order passes */
+	for (; done < total; done += sizeof bytes) {
+		get_asleep(side, bytes, sizeof bytes, sleep);
+		pattern_check(4, done, bytes, sizeof bytes);
+	}
+	return done;
+}
+
 /* The sender finds no room and sleeps for it; the receiver takes little by little, and sleeps when it is ahead. */
 static void stream_asleep(struct side *side, sleep_fn sleep)
 {
-	uint64_t shared = 77, own = 5, total = 24u * 1024 * 1024 / side->scale;
+	uint64_t shared = 77, own = 5, done = fill_asleep(side, sleep), total = done + 24u * 1024 * 1024 / side->scale;
 	uint8_t bytes[30000];
-	for (uint64_t done = 0; done < total;) {
+	while (done < total) {
 		size_t n = rng_between(&shared, 1, sizeof bytes);
 		if (side->index == 0) {
 			pattern_fill(4, done, bytes, n);
