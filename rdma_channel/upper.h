@@ -34,10 +34,10 @@ void hr_conn_abort(hr_conn_t *conn, int error);
  * hr_conn_reserve returns memory for the next len bytes of the pipe, 0 < len <= HR_RECORD_MAX. If it returns NULL, call
  * hr_channel_put, which sends what it can or returns the error. front is a hint, 0 <= front <= HR_FRONT_MAX: the number
  * of bytes at the start that the receiver reads before it knows where to copy the others. After a reservation the
- * caller writes all len bytes and calls hr_conn_commit with the same len, before any other function of the connection.
- * A reservation whose memory was not written needs no commit. Do not reserve while the rest of an earlier put has not
- * been accepted. hr_conn_fill copies len bytes into the reserved memory as is best for the receiver; it pays for long
- * pieces, of HR_FILL_MIN bytes and more.
+ * caller writes all len bytes and calls hr_conn_commit with the same len, before any other function of the connection
+ * but hr_conn_fill. That one copies a part into the reserved memory, as is best for the receiver: call it for parts of
+ * HR_FILL_MIN bytes and more, and copy shorter ones yourself. A reservation whose memory was not written needs no
+ * commit. Do not reserve while the rest of an earlier put has not been accepted.
  *
  * hr_conn_peek sets *bytes and *len to the next bytes of the pipe if it returns HR_ARRIVED. The peer can change these
  * bytes at any time, so the caller must read each of them at most once, and check only copies. hr_conn_consume removes
