@@ -99,6 +99,8 @@ struct shm_conn {
 	struct shm_sender out;
 	struct shm_receiver in;
 	uint32_t reserved; /* offset of the payload of the reserved record, bytes */
+	uint32_t reserved_bytes; /* of its payload */
+	enum { FILL_NOT_CHOSEN, FILL_ORDINARY, FILL_STREAMING } fill_way; /* of its pieces */
 	bool both_heavy;   /* both sides are registered for the heavy barrier */
 	bool put_was_short; /* the last put did not accept all bytes */
 	int broken;        /* error that every get returns: the peer or the caller broke the protocol; 0: none */
@@ -946,13 +948,21 @@ static void *shm_reserve(void *data, size_t front, size_t len)
 	if (shm_sender_usable(out) < lines)
 		return NULL;
 	conn->reserved = offset;
+	conn->reserved_bytes = (uint32_t)len;
+	conn->fill_way = FILL_NOT_CHOSEN;
 	return (uint8_t *)shm_sender_word(out, out->head) + offset;
 }
 
 static void shm_fill(void *data, void *to, const void *from, size_t len)
 {
 	struct shm_conn *conn = data;
-	if (!streams_record(conn, len, shm_record_lines(conn->reserved, (uint32_t)len))) {
+	/* The record decides, not the piece. */
+	if (conn->fill_way == FILL_NOT_CHOSEN) {
+		uint32_t bytes = conn->reserved_bytes;
+		bool streaming = streams_record(conn, bytes, shm_record_lines(conn->reserved, bytes));
+		conn->fill_way = streaming ? FILL_STREAMING : FILL_ORDINARY;
+	}
+	if (conn->fill_way == FILL_ORDINARY) {
 		shm_copy(to, from, len);
 		return;
 	}

@@ -77,8 +77,10 @@ static size_t send_some(uint64_t position, unsigned *random)
 		if (rand_r(random) % 8 == 0)
 			return 0; /* neither written nor committed */
 		if (rand_r(random) % 2) {
+			size_t part = (size_t)rand_r(random) % (len + 1);
 			fill(whole, position, len);
-			hr_conn_fill(conn[0], at, whole, len);
+			hr_conn_fill(conn[0], at, whole, part);
+			hr_conn_fill(conn[0], at + part, whole + part, len - part);
 		} else {
 			fill(at, position, len);
 		}
