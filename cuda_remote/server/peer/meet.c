@@ -305,12 +305,13 @@ static void stranger_accept(int listener, struct stranger strangers[STRANGERS_MA
 	*stranger = (struct stranger){ .fd = fd };
 }
 
-/* True if the other side has closed. A worker that gives one socket up tries the next, so the ticket must not be spent on
+/* True if the other side has closed, or its connection has been reset. A worker that gives one socket up tries the next, so the ticket must not be spent on
  * the one that it has left. It sends nothing behind its hello until it is welcomed. */
 static bool stranger_has_left(const struct stranger *stranger)
 {
 	char byte;
-	return recv(stranger->fd, &byte, sizeof byte, MSG_PEEK) == 0;
+	ssize_t n = recv(stranger->fd, &byte, sizeof byte, MSG_PEEK);
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 /* Reads. 1: it has the ticket; 0: more is to come; a negated errno: it is none of ours. */
@@ -381,7 +382,7 @@ static int listen_for(const struct peer_meeting *meeting, bool encrypt, int64_t 
 	}
 }
 
-/* Answers the worker that has the ticket. */
+/* Answers the worker that has the ticket. If it has left, the channel stays in the meeting. */
 static int welcome(struct peer_meeting *meeting, struct stranger *guest, struct peer_connection *connection)
 {
 	struct conversation said = { .hello = guest->hello };
@@ -413,10 +414,17 @@ int peer_meet_accept(struct peer_meeting *meeting, bool encrypt, uint32_t timeou
 	int error = strangers ? 0 : -ENOMEM;
 	for (int i = 0; i < STRANGERS_MAX && strangers; i++)
 		strangers[i].fd = -1;
-	if (!error)
-		error = listen_for(meeting, encrypt, peer_now_ms() + timeout_ms, stop, strangers, &guest);
-	if (!error)
-		error = welcome(meeting, guest, connection);
+	int64_t until = peer_now_ms() + timeout_ms;
+	bool left;
+	do {
+		if (!error)
+			error = listen_for(meeting, encrypt, until, stop, strangers, &guest);
+		if (!error)
+			error = welcome(meeting, guest, connection);
+		left = error == -EPIPE && meeting->channel;
+		if (left)
+			error = 0;
+	} while (left);
 	for (int i = 0; i < STRANGERS_MAX && strangers; i++)
 		if (strangers[i].fd >= 0)
 			stranger_close(&strangers[i]);

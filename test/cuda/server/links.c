@@ -186,9 +186,9 @@ static void only_the_ticket_enters(bool unix_socket)
 	close_link(links);
 }
 
-/* A worker gave up the Unix socket before the worker that had invited it came to accept, and tries the next address: the
- * ticket has not been used. */
-static void a_guest_that_has_left_does_not_spend_the_ticket(void)
+/* A worker gave up a socket before the worker that had invited it came to accept, and tries the next address: the ticket has not
+ * been used. It closed a Unix socket, or it reset a TCP connection. */
+static void a_guest_that_has_left_does_not_spend_the_ticket(bool reset)
 {
 	struct rc_wire_peer_invitation invitation;
 	struct rc_wire_peer_hello hello;
@@ -196,14 +196,18 @@ static void a_guest_that_has_left_does_not_spend_the_ticket(void)
 	socklen_t size = sizeof inviting;
 	CHECK(!invite(0, 20000, &invitation));
 	make_hello(invitation.ticket, &(hr_card_t){ .len = 8 }, &hello);
-	int fd = connect_to(&invitation, true);
-	CHECK(!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &inviting, &size) && !kill(inviting.pid, SIGSTOP));
+	int other = connect_to(&invitation, true), fd = reset ? connect_to(&invitation, false) : other;
+	CHECK(!getsockopt(other, SOL_SOCKET, SO_PEERCRED, &inviting, &size));
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = reset }, sizeof(struct linger)));
+	CHECK(!kill(inviting.pid, SIGSTOP));
 	ssize_t sent = send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
 	close(fd);
 	CHECK(!kill(inviting.pid, SIGCONT) && sent == (ssize_t)sizeof hello);
 	fd = connect_to(&invitation, false);
 	CHECK(greet(fd, &hello));
 	close(fd);
+	if (reset)
+		close(other);
 	close_link(links);
 }
 
@@ -557,7 +561,8 @@ static void doors(void)
 	begin();
 	only_the_ticket_enters(false);
 	only_the_ticket_enters(true);
-	a_guest_that_has_left_does_not_spend_the_ticket();
+	a_guest_that_has_left_does_not_spend_the_ticket(false);
+	a_guest_that_has_left_does_not_spend_the_ticket(true);
 	a_join_ends();
 	addresses_are_tried_in_turn();
 	other_sockets_are_not_connected_to();
