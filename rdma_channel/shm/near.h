@@ -4,7 +4,7 @@
  * bytes, as two hardware threads of one core do. A virtual machine cannot read this from a topology, as the hypervisor
  * moves its processors. So the receiver measures how long its first access to a line takes that the sender has just
  * written: the line of the compare-and-swap that takes up an offer (single.h). If messages are too short to be offered, the sender
- * measures how long the tail takes that the receiver has just stored. The access takes 10 to 20 ns if the
+ * measures how long it takes to load the tail, which the receiver has just stored. The access takes 10 to 20 ns if the
  * processors are near, 100 to 250 ns if the line comes from another core. The receiver measures at most once in each
  * tick of the coarse clock. As an interrupt can make any sample long, `near` becomes true when three of the last four
  * samples are short, and false when fewer than two are.
