@@ -141,7 +141,8 @@ int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *sen
 int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 
-/* node_uneven.c: the v forms. send: as above; alltoallv is not in place. most: bytes of the longest block. */
+/* node_uneven.c: the v forms; alltoallw is alltoallv with a type for each block. send: as above; alltoallv is not in place. most: bytes
+ * of the longest block. */
 int adi_node_gatherv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root);
 int adi_node_scatterv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root);
 int adi_node_allgatherv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count most);

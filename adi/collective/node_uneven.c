@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gatherv, scatterv, allgatherv and alltoallv in a shared segment: node.h has the protocol. Only the sender and the receiver of a
- * block know its size. So gatherv, scatterv and alltoallv take one step, whatever the sizes. A block of at most uneven_limit bytes
- * goes through the segment, a longer one is a message; both ranks know which. Who sends to several ranks writes a table of the places
- * of the blocks before them. All ranks know all sizes of an allgatherv, so it takes as many steps as the longest block needs.
+ * Gatherv, scatterv, allgatherv, alltoallv and alltoallw in a shared segment: node.h has the protocol. Only the sender and the
+ * receiver of a block know its size. So all but allgatherv take one step, whatever the sizes. A block up to a limit (limit_of_one,
+ * limit_of_several) goes through the segment, a longer one is a message; both ranks know which. Who sends to several ranks writes a
+ * table of the places of the blocks before them. All ranks know all sizes of an allgatherv, so it takes as many steps as the longest
+ * block needs.
  */
 #include "adi/collective/blocks.h"
 #include "adi/collective/node.h"
@@ -23,7 +24,8 @@ static size_t table_bytes(const struct adi_comm *comm)
 	return (size_t)comm->size * sizeof(struct entry);
 }
 
-/* The longest block that goes through the segment, if a rank sends to several ranks. most: whatever the step could hold. */
+/* The longest block that goes through the segment, if a rank sends to several ranks. most: an upper limit, even if the step has room
+ * for more. */
 static size_t limit_of_several(const struct adi_comm *comm, size_t most)
 {
 	size_t share = (NODE_LARGE - table_bytes(comm)) / (size_t)(comm->size - 1);

@@ -22,7 +22,7 @@ enum adi_collective {
 enum adi_algorithm {
 	ADI_ALGORITHM_NODE,          /* shared segment: node.h; blocking collectives of ranks on one machine */
 	ADI_ALGORITHM_DIRECT,        /* shared segment: node_direct.c; each rank reads the memory of the others */
-	ADI_ALGORITHM_TWO_LEVEL,     /* two_level.h; blocking collectives of ranks on several machines */
+	ADI_ALGORITHM_TWO_LEVEL,     /* two_level.h; ranks on several machines */
 	ADI_ALGORITHM_DISSEMINATION,
 	ADI_ALGORITHM_BINOMIAL,
 	ADI_ALGORITHM_SCATTER_RING,  /* binomial scatter, ring allgather */
@@ -39,7 +39,7 @@ enum adi_algorithm {
 };
 
 /* bytes: of the whole vector, or of one block (gather, scatter, allgather, alltoall), the same at all ranks. ranks > 1. ordered: the
- * operation does not commute. may: of a blocking collective, ADI_MAY_NODE if the ranks share a segment, ADI_MAY_TWO_LEVEL if their
+ * operation does not commute. may: ADI_MAY_NODE for a blocking collective if the ranks share a segment, ADI_MAY_TWO_LEVEL if their
  * machines are known. All ranks of a collective must get the same answer from the same arguments. */
 enum { ADI_MAY_NODE = 1, ADI_MAY_TWO_LEVEL = 2 };
 enum adi_algorithm adi_select(enum adi_collective collective, size_t bytes, int ranks, bool ordered, unsigned may);
