@@ -179,21 +179,30 @@ static int build(struct adi_schedule **made, const struct adi_levels *levels, co
 	return MPI_SUCCESS;
 }
 
+static int allreduce(const struct adi_reduction *reduction, struct adi_comm *comm)
+{
+	struct adi_schedule *schedule;
+	const struct adi_levels *levels;
+	if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_ALLREDUCE, reduction))
+		return adi_node_allreduce(comm, reduction);
+	int class = adi_two_level_use(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(reduction), !reduction->op->commutative,
+				      &levels);
+	if (class)
+		return class;
+	class = build(&schedule, levels, reduction, comm);
+	return class ? class : adi_schedule_wait(schedule);
+}
+
 int mpi_allreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op, struct adi_comm *comm)
 {
 	struct adi_reduction reduction;
-	struct adi_schedule *schedule;
 	int class = check(&reduction, send, receive, count, datatype, op, comm);
 	if (class)
 		return class;
-	if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_ALLREDUCE, &reduction))
-		return adi_node_allreduce(comm, &reduction);
-	const struct adi_levels *levels;
-	class = adi_two_level_use(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(&reduction), !op->commutative, &levels);
-	if (class)
-		return class;
-	class = build(&schedule, levels, &reduction, comm);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_reduction_hold(&reduction);
+	class = allreduce(&reduction, comm);
+	adi_reduction_release(&reduction);
+	return class;
 }
 
 /* The schedule of a nonblocking or persistent allreduce. */

@@ -176,13 +176,10 @@ static int build(struct adi_schedule **made, const struct adi_levels *levels, vo
 	return MPI_SUCCESS;
 }
 
-int mpi_bcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm)
+static int bcast(void *buf, MPI_Count count, struct adi_type *type, int root, struct adi_comm *comm)
 {
-	struct adi_type *type;
 	const struct adi_levels *levels = NULL;
-	int class = check(buf, count, datatype, root, comm, &type);
-	if (class)
-		return class;
+	int class = MPI_SUCCESS;
 	size_t bytes = (size_t)(count * type->size);
 	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BCAST, bytes, false))
 		return adi_node_bcast(comm, buf, count, type, root);
@@ -193,6 +190,19 @@ int mpi_bcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struc
 	struct adi_schedule *schedule;
 	class = build(&schedule, levels, buf, count, type, root, comm);
 	return class ? class : adi_schedule_wait(schedule);
+}
+
+int mpi_bcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm)
+{
+	struct adi_type *type;
+	int class = check(buf, count, datatype, root, comm, &type);
+	if (class)
+		return class;
+	/* While this thread waits, another one may free the type. */
+	adi_object_retain(&type->object);
+	class = bcast(buf, count, type, root, comm);
+	adi_type_release(type);
+	return class;
 }
 
 /* The schedule of a nonblocking or persistent broadcast. */

@@ -14,6 +14,20 @@ int adi_check_buffer(const void *buf, MPI_Count count, const struct adi_type *ty
 	return MPI_SUCCESS;
 }
 
+void adi_reduction_hold(const struct adi_reduction *reduction)
+{
+	adi_object_retain(&reduction->type->object);
+	if (reduction->op) /* NULL: none is needed where nothing is reduced */
+		adi_object_retain(&reduction->op->object);
+}
+
+void adi_reduction_release(const struct adi_reduction *reduction)
+{
+	adi_type_release(reduction->type);
+	if (reduction->op)
+		adi_op_release(reduction->op);
+}
+
 int adi_reduction_take(struct adi_reduction *reduction, MPI_Count count, MPI_Datatype datatype, struct adi_op *op)
 {
 	*reduction = (struct adi_reduction){ .count = count, .op = op };

@@ -158,23 +158,33 @@ static int build(struct adi_schedule **made, const struct adi_levels *levels, co
 	return MPI_SUCCESS;
 }
 
+static int reduce(const struct adi_reduction *reduction, int root, struct adi_comm *comm)
+{
+	struct adi_schedule *schedule;
+	const struct adi_levels *levels = NULL;
+	int class = MPI_SUCCESS;
+	if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE, reduction))
+		return adi_node_reduce(comm, reduction, root);
+	if (adi_blocking_choice(comm))
+		class = adi_two_level_use(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(reduction), !reduction->op->commutative,
+					  &levels);
+	if (class)
+		return class;
+	class = build(&schedule, levels, reduction, root, comm);
+	return class ? class : adi_schedule_wait(schedule);
+}
+
 int mpi_reduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op, int root,
 	       struct adi_comm *comm)
 {
 	struct adi_reduction reduction;
-	struct adi_schedule *schedule;
-	const struct adi_levels *levels = NULL;
 	int class = check(&reduction, send, receive, count, datatype, op, root, comm);
 	if (class)
 		return class;
-	if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE, &reduction))
-		return adi_node_reduce(comm, &reduction, root);
-	if (adi_blocking_choice(comm))
-		class = adi_two_level_use(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction), !op->commutative, &levels);
-	if (class)
-		return class;
-	class = build(&schedule, levels, &reduction, root, comm);
-	return class ? class : adi_schedule_wait(schedule);
+	adi_reduction_hold(&reduction);
+	class = reduce(&reduction, root, comm);
+	adi_reduction_release(&reduction);
+	return class;
 }
 
 /* The schedule of a nonblocking or persistent reduce. */

@@ -248,15 +248,21 @@ static int run(const struct arguments *arguments, struct adi_comm *comm)
 {
 	struct adi_schedule *schedule;
 	struct adi_reduction reduction;
-	if (!arguments->counts.values && arguments->each > 0 && adi_node_possible(comm)) {
-		int class = check(arguments, &reduction, comm);
-		if (class)
-			return class;
+	bool possible = !arguments->counts.values && arguments->each > 0 && adi_node_possible(comm), done = false;
+	int class = possible ? check(arguments, &reduction, comm) : MPI_SUCCESS;
+	if (class)
+		return class;
+	if (possible) {
+		adi_reduction_hold(&reduction);
 		reduction.count = arguments->each;
-		if (adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE_SCATTER, &reduction))
-			return adi_node_reduce_scatter(comm, &reduction);
+		done = adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE_SCATTER, &reduction);
 	}
-	int class = build(&schedule, arguments, comm);
+	class = done ? adi_node_reduce_scatter(comm, &reduction) : build(&schedule, arguments, comm);
+	/* A schedule holds them itself. */
+	if (possible)
+		adi_reduction_release(&reduction);
+	if (done)
+		return class;
 	return class ? class : adi_schedule_wait(schedule);
 }
 

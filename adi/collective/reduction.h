@@ -23,6 +23,10 @@ int adi_check_buffer(const void *buf, MPI_Count count, const struct adi_type *ty
 /* Checks sendbuf and recvbuf, both significant, and stores them. in_place: sendbuf may be MPI_IN_PLACE. */
 int adi_reduction_buffers(struct adi_reduction *reduction, const void *send, void *receive, bool in_place);
 
+/* Hold type and op. While a blocking collective waits, another thread may free them. */
+void adi_reduction_hold(const struct adi_reduction *reduction);
+void adi_reduction_release(const struct adi_reduction *reduction);
+
 static inline size_t adi_reduction_bytes(const struct adi_reduction *reduction)
 {
 	return (size_t)(reduction->count * reduction->type->size);
