@@ -51,13 +51,28 @@ static void clear(uint64_t address, uint64_t bytes)
 	}
 }
 
-/* Returns what device_mirror_free must free. */
-static struct device_mirror *end(struct mirror *mirror)
+static void end(struct mirror *mirror)
 {
 	struct device_mirror *device = mirror->device;
 	server_limit_return(SERVER_LIMIT_PINNED, mirror->size);
 	mirror_remove(&table, mirror);
-	return device;
+	device_mirror_free(device);
+}
+
+/* Loads the kernels of the current context, unless they are there. The lock is free meanwhile. */
+static CUresult make_ready(CUcontext context)
+{
+	struct device_mirror_engine *loaded;
+	pthread_mutex_lock(&lock);
+	bool ready = device_mirror_is_ready(context);
+	pthread_mutex_unlock(&lock);
+	CUresult result = ready ? CUDA_SUCCESS : device_mirror_load(context, &loaded);
+	if (ready || result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	device_mirror_use(loaded);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
 }
 
 /* Adds a mirror in new memory. */
@@ -66,15 +81,16 @@ static CUresult add(struct mirror *mirror)
 	CUresult result = CUDA_SUCCESS;
 	if (is_direct())
 		clear(mirror->address, mirror->size);
+	else
+		result = make_ready(mirror->owner);
 	pthread_mutex_lock(&lock);
-	if (!is_direct())
+	if (!is_direct() && result == CUDA_SUCCESS)
 		result = device_mirror_new(mirror, &mirror->device);
 	bool added = result == CUDA_SUCCESS && mirror_add(&table, mirror);
+	if (!added)
+		device_mirror_free(mirror->device);
 	pthread_mutex_unlock(&lock);
-	if (added)
-		return CUDA_SUCCESS;
-	device_mirror_free(mirror->device, false);
-	return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
+	return added || result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult serve_managed_make(struct server_call *call)
@@ -91,6 +107,7 @@ CUresult serve_managed_make(struct server_call *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = server_memory_place(args.address, args.bytes);
 	if (result == CUDA_SUCCESS) {
+		server_order_release(call); /* kernels may be loaded, and the client waits */
 		struct mirror mirror = { .address = args.address, .size = args.bytes, .owner = call->thread->current };
 		result = add(&mirror);
 		if (result != CUDA_SUCCESS)
@@ -109,17 +126,13 @@ CUresult serve_managed_free(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	struct mirror *mirror = mirror_find(&table, args.address);
-	struct device_mirror *device = NULL;
 	bool found = mirror && mirror->address == args.address;
 	if (found)
-		device = end(mirror);
+		end(mirror);
 	pthread_mutex_unlock(&lock);
 	if (!found)
 		return CUDA_ERROR_INVALID_VALUE;
 	server_order_release(call);
-	device_mirror_free(device, false);
-	if (device)
-		(void)driver.cuCtxSetCurrent(call->thread->current);
 	return driver.cuMemFree_v2(args.address);
 }
 
@@ -142,7 +155,7 @@ void server_mirrors_forget(CUcontext context)
 	pthread_mutex_lock(&lock);
 	for (size_t i = table.n; i--;)
 		if (table.list[i].owner == context)
-			device_mirror_free(end(&table.list[i]), true);
+			end(&table.list[i]);
 	device_mirrors_forget(context);
 	pthread_mutex_unlock(&lock);
 }
@@ -152,7 +165,7 @@ void server_mirrors_forget_library(const void *library)
 	pthread_mutex_lock(&lock);
 	for (size_t i = table.n; i--;)
 		if (table.list[i].module == library)
-			(void)end(&table.list[i]);
+			end(&table.list[i]);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -238,19 +251,6 @@ CUresult serve_managed_push(struct server_call *call)
 	return result;
 }
 
-/* Finds the changed pages of all mirrors whose memory the worker cannot read. Under the lock. */
-static CUresult scan(void)
-{
-	CUresult result = CUDA_SUCCESS;
-	for (size_t i = 0; i < table.n && result == CUDA_SUCCESS; i++)
-		if (table.list[i].device)
-			result = device_mirror_scan_begin(&table.list[i]);
-	for (size_t i = 0; i < table.n && result == CUDA_SUCCESS; i++)
-		if (table.list[i].device)
-			result = device_mirror_scan_end(&table.list[i]);
-	return result;
-}
-
 /* Makes records from this address on. *next: the address to go on from, or 0. Under the lock. */
 static CUresult collect(uint64_t from, struct mirror_changes *changes, uint64_t *next)
 {
@@ -286,7 +286,7 @@ CUresult serve_managed_pull(struct server_call *call)
 	server_order_release(call);
 	struct mirror_changes changes = { .bytes = room + sizeof answer, .room = RC_MIRROR_PULL - sizeof answer };
 	pthread_mutex_lock(&lock);
-	CUresult result = args.from ? CUDA_SUCCESS : scan(); /* the parts after the first are of the same scan */
+	CUresult result = args.from ? CUDA_SUCCESS : device_mirrors_scan(&table); /* the parts after the first are of the same scan */
 	if (result == CUDA_SUCCESS)
 		result = collect(args.from, &changes, &answer.next);
 	CUresult flushed = device_mirror_flush();

@@ -61,29 +61,43 @@ struct piece {
 	uint32_t n, reserved;
 };
 
+/* Device memory for hashes. It is used again, and not freed before its context ends: NVIDIA's cuMemFree waits for the device
+ * and lets no other thread give it work meanwhile, which a kernel that runs may be waiting for. */
+struct rows {
+	struct rows *next; /* in the list of those that no mirror uses */
+	CUdeviceptr address;
+	size_t bytes;
+};
+
+#define ROWS_LEAST 4096u /* bytes */
+
 /* The kernels of a context, and the way to it. */
-struct engine {
-	struct engine *next;
+struct device_mirror_engine {
+	struct device_mirror_engine *next;
 	CUcontext context;
 	CUfunction hash, merge;
 	CUstream stream;
 	CUdeviceptr staging; /* pieces, and then their bytes */
+	struct rows *spare;
+	struct rows *flags; /* of the pages of all mirrors, one after the other; NULL: there was no scan yet */
+	uint8_t *found;     /* the flags of the last scan; those that were collected are 0 */
+	size_t pages;       /* of that scan */
 };
 
 struct device_mirror {
-	struct engine *engine;
+	struct device_mirror_engine *engine;
 	uint32_t pages;
-	CUdeviceptr rows, flags; /* one allocation */
-	uint8_t *found;          /* the flags of the last scan; those that were collected are 0 */
-	uint8_t *copy;           /* changed pages, each at its offset */
-	CUcontext context;
+	struct rows *rows;
+	bool scanned;  /* by the engine's last scan */
+	size_t at;     /* of the first flag */
+	uint8_t *copy; /* changed pages, each at its offset */
 };
 
-static struct engine *engines;
+static struct device_mirror_engine *engines;
 
 /* Pieces that are not stored yet, of one engine. */
 static struct {
-	struct engine *engine;
+	struct device_mirror_engine *engine;
 	unsigned n;
 	size_t used; /* bytes behind the pieces */
 	uint8_t memory[PIECES * sizeof(struct piece) + STAGING_BYTES];
@@ -107,7 +121,7 @@ static CUresult load(CUmodule *module)
 }
 
 /* Everything ends with the context. */
-static CUresult open_engine(struct engine *engine)
+static CUresult open_engine(struct device_mirror_engine *engine)
 {
 	CUmodule module;
 	int least = 0, greatest = 0;
@@ -128,15 +142,23 @@ static CUresult open_engine(struct engine *engine)
 	return result;
 }
 
-/* The engine of the current context. */
-static CUresult engine_get(CUcontext context, struct engine **found)
+/* NULL: the context has none. */
+static struct device_mirror_engine *engine_of(CUcontext context)
 {
-	for (struct engine *engine = engines; engine; engine = engine->next)
-		if (engine->context == context) {
-			*found = engine;
-			return CUDA_SUCCESS;
-		}
-	struct engine *engine = calloc(1, sizeof *engine);
+	struct device_mirror_engine *engine = engines;
+	while (engine && engine->context != context)
+		engine = engine->next;
+	return engine;
+}
+
+bool device_mirror_is_ready(CUcontext context)
+{
+	return engine_of(context);
+}
+
+CUresult device_mirror_load(CUcontext context, struct device_mirror_engine **loaded)
+{
+	struct device_mirror_engine *engine = calloc(1, sizeof *engine);
 	if (!engine)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = open_engine(engine);
@@ -147,17 +169,71 @@ static CUresult engine_get(CUcontext context, struct engine **found)
 		return result == CUDA_ERROR_OUT_OF_MEMORY ? result : CUDA_ERROR_NOT_SUPPORTED;
 	}
 	engine->context = context;
-	engine->next = engines;
-	engines = engine;
-	*found = engine;
+	*loaded = engine;
 	return CUDA_SUCCESS;
+}
+
+void device_mirror_use(struct device_mirror_engine *loaded)
+{
+	if (engine_of(loaded->context)) { /* another thread has loaded one meanwhile */
+		free(loaded);
+		return;
+	}
+	loaded->next = engines;
+	engines = loaded;
+}
+
+/* ---- memory for hashes ---- */
+
+/* Frees what no mirror uses, as the device has no other memory. */
+static void free_spare(struct device_mirror_engine *engine)
+{
+	for (struct rows *gone; (gone = engine->spare);) {
+		engine->spare = gone->next;
+		(void)driver.cuMemFree_v2(gone->address);
+		free(gone);
+	}
+}
+
+static CUresult rows_new(struct device_mirror_engine *engine, size_t bytes, struct rows **found)
+{
+	bytes = bytes < ROWS_LEAST ? ROWS_LEAST : bytes;
+	for (struct rows **at = &engine->spare; *at; at = &(*at)->next)
+		if ((*at)->bytes >= bytes && (*at)->bytes <= 2 * bytes) {
+			*found = *at;
+			*at = (*at)->next;
+			return CUDA_SUCCESS;
+		}
+	struct rows *rows = calloc(1, sizeof *rows);
+	if (!rows)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	rows->bytes = bytes;
+	CUresult result = driver.cuMemAlloc_v2(&rows->address, bytes);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && engine->spare) {
+		free_spare(engine);
+		result = driver.cuMemAlloc_v2(&rows->address, bytes);
+	}
+	if (result == CUDA_SUCCESS)
+		*found = rows;
+	else
+		free(rows);
+	return result;
+}
+
+static void rows_free(struct device_mirror_engine *engine, struct rows *rows)
+{
+	if (!rows)
+		return;
+	rows->next = engine->spare;
+	engine->spare = rows;
 }
 
 static CUresult launch_hash(const struct mirror *mirror, uint32_t store)
 {
 	struct device_mirror *device = mirror->device;
-	CUdeviceptr memory = mirror->address;
-	void *parameters[] = { &memory, &device->rows, &device->flags, &device->pages, &store };
+	CUdeviceptr memory = mirror->address, rows = device->rows->address;
+	CUdeviceptr flags = store ? 0 : device->engine->flags->address + device->at;
+	void *parameters[] = { &memory, &rows, &flags, &device->pages, &store };
 	unsigned blocks = (device->pages + THREADS / LANES - 1) / (THREADS / LANES);
 	return driver.cuLaunchKernel(device->engine->hash, blocks, 1, 1, THREADS, 1, 1, 0, device->engine->stream, parameters,
 				     NULL);
@@ -182,10 +258,9 @@ static void hash_page(const uint8_t *page, uint8_t *row)
 static CUresult prepare(const struct mirror *mirror)
 {
 	struct device_mirror *device = mirror->device;
-	CUresult result = driver.cuMemAlloc_v2(&device->rows, device->pages * (ROW + 1));
+	CUresult result = rows_new(device->engine, device->pages * ROW, &device->rows);
 	if (result != CUDA_SUCCESS)
 		return result;
-	device->flags = device->rows + device->pages * ROW;
 	result = driver.cuMemsetD8Async(mirror->address, 0, (size_t)device->pages * PAGE, device->engine->stream);
 	if (result == CUDA_SUCCESS)
 		result = launch_hash(mirror, 1);
@@ -197,16 +272,16 @@ static CUresult prepare(const struct mirror *mirror)
 CUresult device_mirror_new(const struct mirror *mirror, struct device_mirror **made)
 {
 	uint64_t pages = (mirror->size + PAGE - 1) / PAGE;
+	struct device_mirror_engine *engine = engine_of(mirror->owner);
+	if (!engine)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	struct device_mirror *device = pages <= INT32_MAX ? calloc(1, sizeof *device) : NULL;
 	if (!device)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	device->context = mirror->owner;
+	device->engine = engine;
 	device->pages = (uint32_t)pages;
-	device->found = calloc(pages, 1);
 	device->copy = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	CUresult result = device->found && device->copy != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	if (result == CUDA_SUCCESS)
-		result = engine_get(mirror->owner, &device->engine);
+	CUresult result = device->copy != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		struct mirror with = *mirror;
 		with.device = device;
@@ -215,31 +290,40 @@ CUresult device_mirror_new(const struct mirror *mirror, struct device_mirror **m
 	if (result == CUDA_SUCCESS)
 		*made = device;
 	else
-		device_mirror_free(device, false);
+		device_mirror_free(device);
 	return result;
 }
 
-void device_mirror_free(struct device_mirror *device, bool context_ends)
+void device_mirror_free(struct device_mirror *device)
 {
 	if (!device)
 		return;
-	if (device->rows && !context_ends && driver.cuCtxSetCurrent(device->context) == CUDA_SUCCESS)
-		(void)driver.cuMemFree_v2(device->rows);
-	if (device->copy && device->copy != MAP_FAILED)
+	rows_free(device->engine, device->rows);
+	if (device->copy != MAP_FAILED)
 		munmap(device->copy, (size_t)device->pages * PAGE);
-	free(device->found);
 	free(device);
+}
+
+static void engine_free(struct device_mirror_engine *engine)
+{
+	rows_free(engine, engine->flags);
+	for (struct rows *gone; (gone = engine->spare);) {
+		engine->spare = gone->next;
+		free(gone);
+	}
+	free(engine->found);
+	free(engine);
 }
 
 void device_mirrors_forget(CUcontext context)
 {
-	for (struct engine **at = &engines, *gone; (gone = *at);) {
+	for (struct device_mirror_engine **at = &engines, *gone; (gone = *at);) {
 		if (gone->context != context) {
 			at = &gone->next;
 			continue;
 		}
 		*at = gone->next;
-		free(gone);
+		engine_free(gone);
 	}
 }
 
@@ -253,7 +337,7 @@ static bool has_room(size_t n)
 
 static CUresult send_pieces(void)
 {
-	struct engine *engine = pending.engine;
+	struct device_mirror_engine *engine = pending.engine;
 	size_t bytes = PIECES * sizeof(struct piece) + pending.used;
 	if (!pending.n)
 		return CUDA_SUCCESS;
@@ -294,7 +378,7 @@ static CUresult add_rows(const struct mirror *mirror, uint64_t first, uint64_t u
 		uint64_t n = until - first < PIECE_MOST / ROW ? until - first : PIECE_MOST / ROW;
 		for (uint64_t i = 0; i < n; i++)
 			hash_page(mirror->twin + (first + i) * PAGE, rows + i * ROW);
-		result = add_piece(mirror->device->rows + first * ROW, rows, NULL, n * ROW);
+		result = add_piece(mirror->device->rows->address + first * ROW, rows, NULL, n * ROW);
 		first += n;
 	}
 	return result;
@@ -370,22 +454,73 @@ CUresult device_mirror_store(const struct mirror *mirror, const struct rc_wire_c
 
 /* ---- collecting ---- */
 
-CUresult device_mirror_scan_begin(const struct mirror *mirror)
+/* Makes room for the flags of all pages. */
+static CUresult flags_room(struct device_mirror_engine *engine)
 {
-	struct device_mirror *device = mirror->device;
-	CUresult result = driver.cuCtxSetCurrent(mirror->owner);
-	if (result == CUDA_SUCCESS)
-		result = driver.cuMemsetD8Async(device->flags, 0, device->pages, device->engine->stream);
-	return result == CUDA_SUCCESS ? launch_hash(mirror, 0) : result;
+	if (engine->flags && engine->flags->bytes >= engine->pages)
+		return CUDA_SUCCESS;
+	rows_free(engine, engine->flags);
+	engine->flags = NULL;
+	CUresult result = rows_new(engine, engine->pages, &engine->flags);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint8_t *found = realloc(engine->found, engine->flags->bytes);
+	if (found) {
+		engine->found = found;
+		return CUDA_SUCCESS;
+	}
+	rows_free(engine, engine->flags);
+	engine->flags = NULL;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult device_mirror_scan_end(const struct mirror *mirror)
+/* Begins to look at all mirrors of an engine. */
+static CUresult scan_begin(struct device_mirror_engine *engine, const struct mirror_table *table)
 {
-	struct device_mirror *device = mirror->device;
-	CUresult result = driver.cuCtxSetCurrent(mirror->owner);
+	engine->pages = 0;
+	for (size_t i = 0; i < table->n; i++) {
+		struct device_mirror *device = table->list[i].device;
+		if (!device || device->engine != engine)
+			continue;
+		device->at = engine->pages;
+		device->scanned = true;
+		engine->pages += device->pages;
+	}
+	if (!engine->pages)
+		return CUDA_SUCCESS;
+	CUresult result = driver.cuCtxSetCurrent(engine->context);
 	if (result == CUDA_SUCCESS)
-		result = driver.cuMemcpyDtoHAsync_v2(device->found, device->flags, device->pages, device->engine->stream);
-	return result == CUDA_SUCCESS ? driver.cuStreamSynchronize(device->engine->stream) : result;
+		result = flags_room(engine);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemsetD8Async(engine->flags->address, 0, engine->pages, engine->stream);
+	for (size_t i = 0; i < table->n && result == CUDA_SUCCESS; i++)
+		if (table->list[i].device && table->list[i].device->engine == engine)
+			result = launch_hash(&table->list[i], 0);
+	return result;
+}
+
+static CUresult scan_end(struct device_mirror_engine *engine)
+{
+	if (!engine->pages)
+		return CUDA_SUCCESS;
+	CUresult result = driver.cuCtxSetCurrent(engine->context);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemcpyDtoHAsync_v2(engine->found, engine->flags->address, engine->pages, engine->stream);
+	return result == CUDA_SUCCESS ? driver.cuStreamSynchronize(engine->stream) : result;
+}
+
+CUresult device_mirrors_scan(const struct mirror_table *table)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (struct device_mirror_engine *engine = engines; engine && result == CUDA_SUCCESS; engine = engine->next)
+		result = scan_begin(engine, table);
+	for (struct device_mirror_engine *engine = engines; engine && result == CUDA_SUCCESS; engine = engine->next)
+		result = scan_end(engine);
+	if (result != CUDA_SUCCESS) /* no flags are known */
+		for (size_t i = 0; i < table->n; i++)
+			if (table->list[i].device)
+				table->list[i].device->scanned = false;
+	return result;
 }
 
 /* Collects the changed pages first..first+count-1, for which there is room. */
@@ -402,7 +537,7 @@ static CUresult collect_run(const struct mirror *mirror, uint32_t first, uint32_
 	if (result != CUDA_SUCCESS)
 		return result;
 	mirror_compare(&copy, from, until < mirror->size ? until : mirror->size, changes);
-	memset(device->found + first, 0, count);
+	memset(device->engine->found + device->at + first, 0, count);
 	madvise(device->copy + from, until - from, MADV_DONTNEED);
 	return need_rows(mirror, first, first + count);
 }
@@ -411,23 +546,26 @@ CUresult device_mirror_collect(const struct mirror *mirror, uint64_t from, struc
 {
 	const size_t most = PAGE + sizeof(struct rc_wire_change);
 	struct device_mirror *device = mirror->device;
+	uint8_t *found = device->scanned ? device->engine->found + device->at : NULL;
+	*stop = mirror->size;
+	if (!found || !memchr(found, 1, device->pages))
+		return CUDA_SUCCESS;
 	CUresult result = use(mirror);
 	for (uint32_t page = (uint32_t)(from / PAGE); page < device->pages && result == CUDA_SUCCESS;) {
 		size_t room = (changes->room - changes->used) / most;
-		const uint8_t *next = memchr(device->found + page, 1, device->pages - page);
+		const uint8_t *next = memchr(found + page, 1, device->pages - page);
 		if (!next)
 			break;
-		page = (uint32_t)(next - device->found);
+		page = (uint32_t)(next - found);
 		if (!room) {
 			*stop = (uint64_t)page * PAGE;
 			return CUDA_SUCCESS;
 		}
 		uint32_t count = 1;
-		while (count < room && page + count < device->pages && device->found[page + count])
+		while (count < room && page + count < device->pages && found[page + count])
 			count++;
 		result = collect_run(mirror, page, count, changes);
 		page += count;
 	}
-	*stop = mirror->size;
 	return result;
 }
