@@ -269,18 +269,35 @@ static CUresult count_context_reset(CUdevice device)
 	return result;
 }
 
+/* The device of a context. */
+static CUresult device_of(CUcontext context, CUdevice *device)
+{
+	CUcontext current;
+	CUresult result = real.cuCtxGetDevice ? real.cuCtxGetCurrent(&current) : CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = real.cuCtxSetCurrent(context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	CUresult known = real.cuCtxGetDevice(device);
+	result = real.cuCtxSetCurrent(current);
+	return known == CUDA_SUCCESS ? result : known;
+}
+
 /* The memory of a window is accessible to those devices only that are named when it is mapped. */
 static CUresult grant_enable_peer(CUcontext peer, unsigned flags)
 {
-	CUcontext current;
 	CUdevice user, owner;
 	CUresult result = real.cuCtxEnablePeerAccess(peer, flags);
-	if (result != CUDA_SUCCESS || !real.cuCtxGetDevice || real.cuCtxGetDevice(&user) != CUDA_SUCCESS ||
-	    real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || real.cuCtxSetCurrent(peer) != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS || !real.cuCtxGetDevice)
 		return result;
-	CUresult known = real.cuCtxGetDevice(&owner);
-	result = real.cuCtxSetCurrent(current);
-	return known == CUDA_SUCCESS && result == CUDA_SUCCESS ? server_placed_grant(owner, user) : result;
+	result = real.cuCtxGetDevice(&user);
+	if (result == CUDA_SUCCESS)
+		result = device_of(peer, &owner);
+	if (result == CUDA_SUCCESS)
+		result = server_placed_grant(owner, user);
+	if (result != CUDA_SUCCESS && real.cuCtxDisablePeerAccess)
+		(void)real.cuCtxDisablePeerAccess(peer);
+	return result;
 }
 
 void server_usage_watch(void)

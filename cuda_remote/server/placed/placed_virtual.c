@@ -30,6 +30,10 @@ struct allocation {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all data */
 static struct virtual_window windows[RC_DEVICES_MAX];
 static unsigned n_windows;
+static struct {
+	CUdevice owner, user;
+} grants[RC_DEVICES_MAX * RC_DEVICES_MAX]; /* the user may access the owner's memory, that of its later window too */
+static unsigned n_grants;
 static struct allocation *buckets[BUCKETS];
 static struct allocation *leaving; /* list of those with an event, which are not in the table */
 static struct rc_placed_memory table;
@@ -86,10 +90,13 @@ static CUresult window_add(CUdevice device, CUdeviceptr base, size_t bytes)
 		free(page);
 		return CUDA_ERROR_ALREADY_MAPPED;
 	}
-	windows[n_windows] = (struct virtual_window){ .device = device, .base = base, .page_bytes = table.page,
+	struct virtual_window *window = &windows[n_windows++];
+	*window = (struct virtual_window){ .device = device, .base = base, .page_bytes = table.page,
 						      .pages = bytes / table.page, .page = page, .access = { access_of(device) },
 						      .n_access = 1, .exportable = can_export(device) };
-	n_windows++;
+	for (unsigned i = 0; i < n_grants && window->n_access < RC_DEVICES_MAX; i++)
+		if (grants[i].owner == device)
+			window->access[window->n_access++] = access_of(grants[i].user);
 	return CUDA_SUCCESS;
 }
 
@@ -459,19 +466,41 @@ CUresult server_placed_export(CUdeviceptr address, struct rc_wire_shared *handle
 
 /* ---- other GPUs ---- */
 
+/* Under the lock. */
+static bool is_granted(CUdevice owner, CUdevice user)
+{
+	for (unsigned i = 0; i < n_grants; i++)
+		if (grants[i].owner == owner && grants[i].user == user)
+			return true;
+	return owner == user;
+}
+
+/* Under the lock. */
+static CUresult grant_window(struct virtual_window *window, CUdevice user)
+{
+	if (window->n_access == RC_DEVICES_MAX)
+		return CUDA_ERROR_INVALID_DEVICE;
+	window->access[window->n_access++] = access_of(user);
+	CUresult result = virtual_grant(window);
+	if (result != CUDA_SUCCESS)
+		window->n_access--;
+	return result;
+}
+
 CUresult server_placed_grant(CUdevice owner, CUdevice user)
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
-	struct virtual_window *window = window_of(owner);
-	size_t i = 0;
-	while (window && i < window->n_access && window->access[i].location.id != user)
-		i++;
-	if (window && i == window->n_access && i < RC_DEVICES_MAX) {
-		window->access[window->n_access++] = access_of(user);
-		result = virtual_grant(window);
-		if (result != CUDA_SUCCESS)
-			window->n_access--;
+	if (!is_granted(owner, user)) {
+		struct virtual_window *window = window_of(owner);
+		if (n_grants == RC_DEVICES_MAX * RC_DEVICES_MAX)
+			result = CUDA_ERROR_INVALID_DEVICE;
+		else if (window)
+			result = grant_window(window, user);
+		if (result == CUDA_SUCCESS) {
+			grants[n_grants].owner = owner;
+			grants[n_grants++].user = user;
+		}
 	}
 	pthread_mutex_unlock(&lock);
 	return result;

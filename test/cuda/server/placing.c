@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Placement by virtual memory management (server/placed/) on a driver of this test: what it is asked for, and what happens
+ * when it refuses. The software GPU lets every device use all memory and refuses nothing.
+ */
+#include "cuda_remote/server/internal.h"
+#include "cuda_remote/server/placed/placed_virtual.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition) \
+	((condition) ? (void)0 : (fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition), exit(1)))
+#define OK(call) CHECK((call) == CUDA_SUCCESS)
+
+#define PAGE ((size_t)2 << 20)
+#define WINDOW (64 * PAGE)
+#define BASE(device) ((CUdeviceptr)(1 + (device)) << 40)
+
+/* ---- the driver ---- */
+
+/* A context or a stream; an event is that of its context. */
+struct CUctx_st {
+	CUdevice device;
+};
+
+static struct CUctx_st contexts[2] = { { 0 }, { 1 } }, *current = &contexts[0];
+static CUmemAccessDesc granted[8]; /* of the last call */
+static size_t n_granted;
+static unsigned mapped; /* mappings */
+static bool busy;       /* events are not complete */
+
+static CUresult get_device(CUdevice *device)
+{
+	*device = current->device;
+	return CUDA_SUCCESS;
+}
+
+static CUresult get_current(CUcontext *context)
+{
+	*context = current;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_current(CUcontext context)
+{
+	current = context;
+	return CUDA_SUCCESS;
+}
+
+static CUresult synchronize(void)
+{
+	CHECK(!busy); /* it would wait */
+	return CUDA_SUCCESS;
+}
+
+static CUresult attribute(int *value, CUdevice_attribute which, CUdevice device)
+{
+	(void)which;
+	(void)device;
+	*value = 1;
+	return CUDA_SUCCESS;
+}
+
+static CUresult granularity(size_t *size, const CUmemAllocationProp *properties, CUmemAllocationGranularity_flags option)
+{
+	(void)properties;
+	(void)option;
+	*size = PAGE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags)
+{
+	(void)size;
+	(void)alignment;
+	(void)flags;
+	*address = hint ? hint : BASE(10);
+	return CUDA_SUCCESS;
+}
+
+static CUresult unreserve(CUdeviceptr address, size_t size)
+{
+	(void)address;
+	(void)size;
+	return CUDA_SUCCESS;
+}
+
+static CUresult create(CUmemGenericAllocationHandle *memory, size_t size, const CUmemAllocationProp *properties,
+		       unsigned long long flags)
+{
+	static CUmemGenericAllocationHandle last;
+	(void)size;
+	(void)properties;
+	(void)flags;
+	*memory = ++last;
+	return CUDA_SUCCESS;
+}
+
+static CUresult release(CUmemGenericAllocationHandle memory)
+{
+	(void)memory;
+	return CUDA_SUCCESS;
+}
+
+static CUresult map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle memory,
+		    unsigned long long flags)
+{
+	(void)address;
+	(void)size;
+	(void)offset;
+	(void)memory;
+	(void)flags;
+	mapped++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult unmap(CUdeviceptr address, size_t size)
+{
+	(void)address;
+	(void)size;
+	mapped--;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count)
+{
+	(void)address;
+	(void)size;
+	CHECK(count <= 8);
+	memcpy(granted, access, count * sizeof *access);
+	n_granted = count;
+	return CUDA_SUCCESS;
+}
+
+static const struct rc_placed_memory *placed;
+
+static void begin(void)
+{
+	driver.cuCtxGetDevice = get_device;
+	driver.cuCtxGetCurrent = get_current;
+	driver.cuCtxSetCurrent = set_current;
+	driver.cuCtxSynchronize = synchronize;
+	driver.cuDeviceGetAttribute = attribute;
+	driver.cuMemGetAllocationGranularity = granularity;
+	driver.cuMemAddressReserve = reserve;
+	driver.cuMemAddressFree = unreserve;
+	driver.cuMemCreate = create;
+	driver.cuMemRelease = release;
+	driver.cuMemMap = map;
+	driver.cuMemUnmap = unmap;
+	driver.cuMemSetAccess = set_access;
+	worker.gpus = 2;
+	worker.device[1] = 1;
+	placed = placed_virtual_find();
+	CHECK(placed);
+}
+
+/* ---- tests ---- */
+
+static bool may_use(CUdevice device)
+{
+	for (size_t i = 0; i < n_granted; i++)
+		if (granted[i].location.id == device && granted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			return true;
+	return false;
+}
+
+/* Peer access that was enabled before a GPU's first allocation holds for its memory. */
+static void an_early_grant_holds(void)
+{
+	OK(server_placed_grant(0, 1));
+	OK(placed->window(BASE(0), WINDOW));
+	OK(placed->budget(4 * PAGE, 0));
+	OK(placed->place(BASE(0), 512));
+	CHECK(may_use(0) && may_use(1));
+	current = &contexts[1];
+	OK(placed->window(BASE(1), WINDOW));
+	OK(placed->budget(4 * PAGE, 0));
+	OK(placed->place(BASE(1), 512));
+	CHECK(may_use(1) && !may_use(0));
+	OK(server_placed_grant(1, 0)); /* later */
+	CHECK(may_use(0));
+	OK(server_placed_free(BASE(1), true));
+	current = &contexts[0];
+	OK(server_placed_free(BASE(0), true));
+}
+
+int main(void)
+{
+	begin();
+	an_early_grant_holds();
+	return 0;
+}
