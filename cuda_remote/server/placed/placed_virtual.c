@@ -224,11 +224,12 @@ static void end(struct allocation *gone)
 	free(gone);
 }
 
-/* Frees what cuMemFreeAsync was called for, once the stream is there. wait: waits for that. */
-static void end_leaving(bool wait)
+/* Frees what cuMemFreeAsync was called for, if the stream is there. It does not wait: the call that would end the wait may come
+ * after this one. */
+static void end_leaving(void)
 {
 	for (struct allocation **at = &leaving, *gone; (gone = *at);) {
-		if ((wait ? driver.cuEventSynchronize : driver.cuEventQuery)(gone->freed) == CUDA_ERROR_NOT_READY) {
+		if (driver.cuEventQuery(gone->freed) == CUDA_ERROR_NOT_READY) {
 			at = &gone->next;
 			continue;
 		}
@@ -260,12 +261,8 @@ static CUresult place_locked(struct allocation *wanted, CUdevice device)
 	wanted->window = window_at(wanted->address);
 	if (!wanted->window || wanted->window->device != device)
 		return CUDA_ERROR_INVALID_VALUE;
-	end_leaving(false);
+	end_leaving();
 	CUresult result = take(wanted);
-	if (leaving && (result == CUDA_ERROR_ALREADY_MAPPED || result == CUDA_ERROR_OUT_OF_MEMORY)) {
-		end_leaving(true);
-		result = take(wanted);
-	}
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct allocation **bucket = bucket_of(wanted->address);
@@ -305,7 +302,7 @@ static CUresult change_budget(size_t more, size_t less)
 		return result;
 	pthread_mutex_lock(&lock);
 	struct virtual_window *window = window_of(device);
-	end_leaving(false);
+	end_leaving();
 	if (!window || less / table.page > window->budget - window->used)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)

@@ -31,6 +31,7 @@ static CUmemAccessDesc granted[8]; /* of the last call */
 static size_t n_granted;
 static unsigned mapped; /* mappings */
 static bool busy;       /* events are not complete */
+static CUcontext ended; /* with its events */
 
 static CUresult get_device(CUdevice *device)
 {
@@ -135,6 +136,42 @@ static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDe
 	return CUDA_SUCCESS;
 }
 
+static CUresult event_create(CUevent *event, unsigned flags)
+{
+	(void)flags;
+	*event = (CUevent)current;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_record(CUevent event, CUstream stream)
+{
+	return (void *)event == (void *)(stream ? (CUcontext)stream : current) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult event_query(CUevent event)
+{
+	CHECK((void *)event != (void *)ended);
+	return busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+static CUresult event_synchronize(CUevent event)
+{
+	(void)event;
+	return synchronize();
+}
+
+static CUresult event_destroy(CUevent event)
+{
+	CHECK((void *)event != (void *)ended);
+	return CUDA_SUCCESS;
+}
+
+static CUresult context_of(CUstream stream, CUcontext *context)
+{
+	*context = stream ? (CUcontext)stream : current;
+	return CUDA_SUCCESS;
+}
+
 static const struct rc_placed_memory *placed;
 
 static void begin(void)
@@ -152,6 +189,12 @@ static void begin(void)
 	driver.cuMemMap = map;
 	driver.cuMemUnmap = unmap;
 	driver.cuMemSetAccess = set_access;
+	driver.cuEventCreate = event_create;
+	driver.cuEventRecord = event_record;
+	driver.cuEventQuery = event_query;
+	driver.cuEventSynchronize = event_synchronize;
+	driver.cuEventDestroy_v2 = event_destroy;
+	driver.cuStreamGetCtx = context_of;
 	worker.gpus = 2;
 	worker.device[1] = 1;
 	placed = placed_virtual_find();
@@ -188,9 +231,23 @@ static void an_early_grant_holds(void)
 	OK(server_placed_free(BASE(0), true));
 }
 
+/* Memory that a stream has not freed yet is not waited for. */
+static void a_placement_waits_for_no_stream(void)
+{
+	OK(placed->place(BASE(0), 4 * PAGE));
+	busy = true;
+	OK(server_placed_free_async(BASE(0), NULL));
+	CHECK(placed->place(BASE(0), 512) == CUDA_ERROR_ALREADY_MAPPED);
+	CHECK(placed->place(BASE(0) + 4 * PAGE, 512) == CUDA_ERROR_OUT_OF_MEMORY);
+	busy = false;
+	OK(placed->place(BASE(0), 512));
+	OK(server_placed_free(BASE(0), true));
+}
+
 int main(void)
 {
 	begin();
 	an_early_grant_holds();
+	a_placement_waits_for_no_stream();
 	return 0;
 }
