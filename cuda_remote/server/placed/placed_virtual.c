@@ -23,6 +23,7 @@ struct allocation {
 	CUcontext context;
 	uint64_t exported; /* number that other workers know it by; 0: they do not */
 	CUevent freed; /* cuMemFreeAsync was called for it, and frees it when this event is complete; NULL: it was not */
+	CUcontext freeing; /* the context of that event */
 };
 
 #define BUCKETS 4096
@@ -373,17 +374,41 @@ CUresult server_placed_free(CUdeviceptr address, bool wait)
 	return gone ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Records an event of the stream's own context, which need not be the current one. */
+static CUresult record(CUstream stream, CUevent *event, CUcontext *context)
+{
+	CUcontext current;
+	CUresult result = driver.cuCtxGetCurrent(&current);
+	*context = current;
+	if (result == CUDA_SUCCESS && driver.cuStreamGetCtx)
+		result = driver.cuStreamGetCtx(stream, context);
+	if (result == CUDA_SUCCESS && *context != current)
+		result = driver.cuCtxSetCurrent(*context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+	if (result == CUDA_SUCCESS) {
+		result = driver.cuEventRecord(*event, stream);
+		if (result != CUDA_SUCCESS)
+			(void)driver.cuEventDestroy_v2(*event);
+	}
+	if (*context != current)
+		(void)driver.cuCtxSetCurrent(current);
+	return result;
+}
+
 CUresult server_placed_free_async(CUdeviceptr address, CUstream stream)
 {
 	CUevent event;
-	CUresult result = driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	CUcontext context;
+	CUresult result = record(stream, &event, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = driver.cuEventRecord(event, stream);
 	pthread_mutex_lock(&lock);
-	struct allocation *gone = result == CUDA_SUCCESS ? take_at(address) : NULL;
+	struct allocation *gone = take_at(address);
 	if (gone) {
 		gone->freed = event;
+		gone->freeing = context;
 		gone->next = leaving;
 		leaving = gone;
 	}
@@ -391,7 +416,7 @@ CUresult server_placed_free_async(CUdeviceptr address, CUstream stream)
 	if (gone)
 		return CUDA_SUCCESS;
 	(void)driver.cuEventDestroy_v2(event);
-	return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 void server_placed_forget(CUcontext context)
@@ -407,11 +432,13 @@ void server_placed_forget(CUcontext context)
 			end(gone);
 		}
 	for (struct allocation **at = &leaving, *gone; (gone = *at);) {
-		if (gone->context != context) {
+		if (gone->context != context && gone->freeing != context) {
 			at = &gone->next;
 			continue;
 		}
-		*at = gone->next; /* the event has ended with its context */
+		*at = gone->next;
+		if (gone->freeing != context) /* else the event has ended with its context, and the stream's work too */
+			(void)driver.cuEventDestroy_v2(gone->freed);
 		end(gone);
 	}
 	pthread_mutex_unlock(&lock);

@@ -244,10 +244,26 @@ static void a_placement_waits_for_no_stream(void)
 	OK(server_placed_free(BASE(0), true));
 }
 
+/* A stream of another context frees memory, and that context ends before the stream has come there. */
+static void a_stream_of_another_context_frees(void)
+{
+	OK(placed->place(BASE(0), 512));
+	busy = true;
+	OK(server_placed_free_async(BASE(0), (CUstream)&contexts[1]));
+	CHECK(current == &contexts[0]);
+	ended = &contexts[1];
+	server_placed_forget(ended);
+	OK(placed->place(BASE(0), 512));
+	ended = NULL;
+	busy = false;
+	OK(server_placed_free(BASE(0), true));
+}
+
 int main(void)
 {
 	begin();
 	an_early_grant_holds();
 	a_placement_waits_for_no_stream();
+	a_stream_of_another_context_frees();
 	return 0;
 }
