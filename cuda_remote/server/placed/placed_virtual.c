@@ -345,7 +345,8 @@ static CUresult synchronize(CUcontext context)
 static bool is_whole(const struct allocation *allocation)
 {
 	size_t first = (allocation->address - allocation->window->base) / table.page;
-	return allocation->window->page[first].extent->pages ==
+	const struct virtual_extent *extent = allocation->window->page[first].extent;
+	return extent && extent->pages ==
 	       (allocation->bytes > table.small ? pages_of(allocation->bytes) : 1);
 }
 

@@ -61,8 +61,8 @@ static CUresult create_one(struct virtual_window *window, size_t pages)
 	return CUDA_SUCCESS;
 }
 
-/* An idle extent becomes spare. After an error it is idle. */
-static CUresult unmap(struct virtual_window *window, struct virtual_extent *extent)
+/* Unmaps an extent, which is in any list or in none. */
+static CUresult detach(struct virtual_window *window, struct virtual_extent *extent)
 {
 	CUresult result = driver.cuMemUnmap(window->base + extent->at * window->page_bytes, extent->pages * window->page_bytes);
 	if (result != CUDA_SUCCESS) {
@@ -73,6 +73,34 @@ static CUresult unmap(struct virtual_window *window, struct virtual_extent *exte
 	for (size_t i = 0; i < extent->pages; i++)
 		window->page[extent->at + i].extent = NULL;
 	extent->at = VIRTUAL_NOWHERE;
+	return CUDA_SUCCESS;
+}
+
+/* Maps an extent, which is in any list or in none. */
+static CUresult attach(struct virtual_window *window, struct virtual_extent *extent, size_t at)
+{
+	CUdeviceptr address = window->base + at * window->page_bytes;
+	size_t bytes = extent->pages * window->page_bytes;
+	CUresult result = driver.cuMemMap(address, bytes, 0, extent->memory, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuMemSetAccess(address, bytes, window->access, window->n_access);
+	if (result != CUDA_SUCCESS) {
+		(void)driver.cuMemUnmap(address, bytes);
+		return result;
+	}
+	extent->at = at;
+	for (size_t i = 0; i < extent->pages; i++)
+		window->page[at + i].extent = extent;
+	return CUDA_SUCCESS;
+}
+
+/* An idle extent becomes spare. After an error it is idle. */
+static CUresult unmap(struct virtual_window *window, struct virtual_extent *extent)
+{
+	CUresult result = detach(window, extent);
+	if (result != CUDA_SUCCESS)
+		return result;
 	take(&window->idle, extent);
 	push(&window->spare, extent);
 	return CUDA_SUCCESS;
@@ -90,21 +118,11 @@ static void release(struct virtual_window *window, struct virtual_extent *extent
 /* A spare extent becomes idle at this page. */
 static CUresult map(struct virtual_window *window, struct virtual_extent *extent, size_t at)
 {
-	CUdeviceptr address = window->base + at * window->page_bytes;
-	size_t bytes = extent->pages * window->page_bytes;
-	CUresult result = driver.cuMemMap(address, bytes, 0, extent->memory, 0);
+	CUresult result = attach(window, extent, at);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = driver.cuMemSetAccess(address, bytes, window->access, window->n_access);
-	if (result != CUDA_SUCCESS) {
-		(void)driver.cuMemUnmap(address, bytes);
-		return result;
-	}
 	take(&window->spare, extent);
 	push(&window->idle, extent);
-	extent->at = at;
-	for (size_t i = 0; i < extent->pages; i++)
-		window->page[at + i].extent = extent;
 	return CUDA_SUCCESS;
 }
 
@@ -257,7 +275,9 @@ void virtual_unback(struct virtual_window *window, size_t first, size_t count)
 {
 	for (size_t at = first, pages; at < first + count; at += pages) {
 		struct virtual_extent *extent = window->page[at].extent;
-		pages = extent->pages;
+		pages = extent ? extent->pages : 1;
+		if (!extent) /* an error has left it without memory */
+			continue;
 		push(&window->idle, extent);
 		if (extent->exported && unmap(window, extent) == CUDA_SUCCESS)
 			release(window, extent);
@@ -266,25 +286,60 @@ void virtual_unback(struct virtual_window *window, size_t first, size_t count)
 		virtual_settle(window);
 }
 
+/* Maps the extents of a list again, one after the other from this page on. */
+static void put_back(struct virtual_window *window, struct virtual_list *list, size_t at)
+{
+	for (struct virtual_extent *extent; (extent = list->first);) {
+		size_t pages = extent->pages;
+		take(list, extent);
+		if (attach(window, extent, at) != CUDA_SUCCESS) {
+			hr_log_once(HR_LOG_ERROR, "an allocation at %#llx has lost its memory",
+				    (unsigned long long)(window->base + at * window->page_bytes));
+			push(&window->spare, extent);
+		}
+		at += pages;
+	}
+}
+
+/* Maps a spare extent in place of those that an allocation uses, which become spare. After an error nothing has changed. */
+static CUresult replace(struct virtual_window *window, size_t first, struct virtual_extent *extent)
+{
+	struct virtual_list old = { NULL, NULL };
+	CUresult result = CUDA_SUCCESS;
+	for (size_t at = first, pages; at < first + extent->pages && result == CUDA_SUCCESS; at += pages) {
+		struct virtual_extent *used = window->page[at].extent;
+		pages = used ? used->pages : 1;
+		result = used ? detach(window, used) : CUDA_ERROR_INVALID_VALUE;
+		if (result == CUDA_SUCCESS)
+			push(&old, used);
+	}
+	if (result == CUDA_SUCCESS)
+		result = attach(window, extent, first);
+	if (result != CUDA_SUCCESS) {
+		put_back(window, &old, first);
+		return result;
+	}
+	take(&window->spare, extent);
+	for (struct virtual_extent *gone; (gone = old.first);) {
+		take(&old, gone);
+		push(&window->spare, gone);
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult virtual_join(struct virtual_window *window, size_t first, size_t count, struct virtual_extent **joined)
 {
 	struct virtual_extent *extent = window->page[first].extent;
+	if (!extent)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (extent->at != first || extent->pages != count) {
 		CUresult result = create_one(window, count);
 		if (result != CUDA_SUCCESS)
 			return result;
 		extent = window->spare.last;
 		result = placed_ipc_copy(extent->memory, window->base + first * window->page_bytes, count * window->page_bytes);
-		for (size_t at = first, pages; at < first + count && result == CUDA_SUCCESS; at += pages) {
-			struct virtual_extent *old = window->page[at].extent;
-			pages = old->pages;
-			push(&window->idle, old);
-			result = unmap(window, old);
-		}
 		if (result == CUDA_SUCCESS)
-			result = map(window, extent, first);
-		if (result == CUDA_SUCCESS)
-			take(&window->idle, extent);
+			result = replace(window, first, extent);
 		virtual_settle(window);
 		if (result != CUDA_SUCCESS)
 			return result;

@@ -32,6 +32,12 @@ static size_t n_granted;
 static unsigned mapped; /* mappings */
 static bool busy;       /* events are not complete */
 static CUcontext ended; /* with its events */
+static unsigned until_refusal[2]; /* mapping and unmapping: 1: the next call is refused; 0: none is */
+
+static CUresult refusal(unsigned *until)
+{
+	return *until && !--*until ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
 
 static CUresult get_device(CUdevice *device)
 {
@@ -114,16 +120,18 @@ static CUresult map(CUdeviceptr address, size_t size, size_t offset, CUmemGeneri
 	(void)offset;
 	(void)memory;
 	(void)flags;
-	mapped++;
-	return CUDA_SUCCESS;
+	CUresult result = refusal(&until_refusal[0]);
+	mapped += result == CUDA_SUCCESS;
+	return result;
 }
 
 static CUresult unmap(CUdeviceptr address, size_t size)
 {
 	(void)address;
 	(void)size;
-	mapped--;
-	return CUDA_SUCCESS;
+	CUresult result = refusal(&until_refusal[1]);
+	mapped -= result == CUDA_SUCCESS;
+	return result;
 }
 
 static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count)
@@ -172,6 +180,24 @@ static CUresult context_of(CUstream stream, CUcontext *context)
 	return CUDA_SUCCESS;
 }
 
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+	(void)to;
+	(void)from;
+	(void)bytes;
+	return CUDA_SUCCESS;
+}
+
+static CUresult export(void *file, CUmemGenericAllocationHandle memory, CUmemAllocationHandleType type,
+		       unsigned long long flags)
+{
+	(void)memory;
+	(void)type;
+	(void)flags;
+	*(int *)file = open("/dev/null", O_RDONLY);
+	return CUDA_SUCCESS;
+}
+
 static const struct rc_placed_memory *placed;
 
 static void begin(void)
@@ -195,6 +221,8 @@ static void begin(void)
 	driver.cuEventSynchronize = event_synchronize;
 	driver.cuEventDestroy_v2 = event_destroy;
 	driver.cuStreamGetCtx = context_of;
+	driver.cuMemcpyDtoD_v2 = copy;
+	driver.cuMemExportToShareableHandle = export;
 	worker.gpus = 2;
 	worker.device[1] = 1;
 	placed = placed_virtual_find();
@@ -259,11 +287,43 @@ static void a_stream_of_another_context_frees(void)
 	OK(server_placed_free(BASE(0), true));
 }
 
+/* An allocation whose memory is in two parts, as two others have left it. */
+static void place_two_parts(CUdeviceptr address)
+{
+	for (int i = 0; i < 2; i++)
+		OK(placed->place(address + (size_t)i * PAGE, PAGE));
+	for (int i = 0; i < 2; i++)
+		OK(server_placed_free(address + (size_t)i * PAGE, true));
+	unsigned before = mapped;
+	OK(placed->place(address, 2 * PAGE));
+	CHECK(mapped == before);
+}
+
+/* Memory in two parts is exported as one. Whatever the driver refuses meanwhile, the allocation keeps memory. */
+static void an_export_that_fails_changes_nothing(void)
+{
+	static const unsigned refused[3][2] = { { 2, 0 }, { 0, 2 }, { 0, 3 } }; /* the first calls are those of the copy */
+	CUdeviceptr address = BASE(0) + 8 * PAGE;
+	struct rc_wire_shared handle;
+	place_two_parts(address);
+	unsigned before = mapped;
+	for (int i = 0; i < 3; i++) {
+		memcpy(until_refusal, refused[i], sizeof until_refusal);
+		CHECK(server_placed_export(address, &handle) == CUDA_ERROR_UNKNOWN);
+		CHECK(mapped == before && !until_refusal[0] && !until_refusal[1]);
+	}
+	OK(server_placed_export(address, &handle));
+	CHECK(mapped == before - 1);
+	OK(server_placed_free(address, true));
+	CHECK(mapped == before - 2);
+}
+
 int main(void)
 {
 	begin();
 	an_early_grant_holds();
 	a_placement_waits_for_no_stream();
 	a_stream_of_another_context_frees();
+	an_export_that_fails_changes_nothing();
 	return 0;
 }
