@@ -172,11 +172,12 @@ void server_ipc_forget(CUcontext context)
 static CUresult open_placed(const struct placed_exported *exported, struct meeting_found *found, struct rc_wire_opened *answer)
 {
 	CUdeviceptr address;
-	CUresult result = placed_ipc_import(exported, found->file, &address);
+	bool sound = exported->offset <= exported->extent && exported->bytes <= exported->extent - exported->offset;
+	CUresult result = sound ? placed_ipc_import(exported, found->file, &address) : CUDA_ERROR_INVALID_VALUE;
 	meeting_done(found);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = note_open(address, exported->bytes, false);
+	result = note_open(address, exported->extent, false); /* the mapping keeps all of it */
 	if (result == CUDA_SUCCESS)
 		*answer = (struct rc_wire_opened){ address, exported->bytes };
 	else

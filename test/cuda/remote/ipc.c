@@ -3,6 +3,7 @@
  * Memory and events of another process, each process with a worker of its own.
  *	ipc                       the test starts itself as a child, and talks to it over a socket pair
  *	ipc quota                 the same, on a server with a quota of 16 MiB
+ *	ipc small                 small allocations, on such a server that places them by virtual memory management
  *	ipc export FILE           writes a handle to FILE, prints "ready" and waits for the end of its input
  *	ipc open FILE RESULT      opens the handle, and expects this number
  */
@@ -593,6 +594,41 @@ static void nobody_maps_more_than_the_quota(char *self)
 	expect_end(other);
 }
 
+/* A mapping of a small allocation keeps the 2 MiB that it lies in. */
+enum { SMALL_ONES = 9 };
+
+static int keeper(int line)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr opened;
+	char byte = 0;
+	start();
+	for (int i = 0; i < SMALL_ONES; i++) {
+		hear(line, &handle, sizeof handle);
+		EXPECT(cuIpcOpenMemHandle(&opened, handle, 1), i < SMALL_ONES - 1 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+		say(line, &byte, 1);
+	}
+	return 0;
+}
+
+static void small_allocations_count_as_what_is_kept(char *self)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr memory;
+	int line;
+	char byte;
+	pid_t other = start_other(self, "keeper", &line);
+	start();
+	for (int i = 0; i < SMALL_ONES; i++) {
+		OK(cuMemAlloc(&memory, 512));
+		OK(cuIpcGetMemHandle(&handle, memory));
+		say(line, &handle, sizeof handle);
+		hear(line, &byte, 1);
+		OK(cuMemFree(memory));
+	}
+	expect_end(other);
+}
+
 /* ---- two programs that a script starts ---- */
 
 static int export_to(const char *path)
@@ -633,10 +669,14 @@ int main(int argc, char **argv)
 		int line = atoi(argv[2]);
 		return !strcmp(what, "child") ? child(line) : !strcmp(what, "victim") ? victim(line) :
 		       !strcmp(what, "second") ? second_user(line) : !strcmp(what, "importer") ? importer(line) :
-		       !strcmp(what, "pool") ? pool_user(line) : greedy(line);
+		       !strcmp(what, "pool") ? pool_user(line) : !strcmp(what, "keeper") ? keeper(line) : greedy(line);
 	}
 	if (!strcmp(what, "quota")) {
 		nobody_maps_more_than_the_quota(argv[0]);
+		return 0;
+	}
+	if (!strcmp(what, "small")) {
+		small_allocations_count_as_what_is_kept(argv[0]);
 		return 0;
 	}
 	share_with_child(argv[0]);

@@ -20,6 +20,10 @@ rm "$folder/ready"
 remote_start --gpu-memory=16M
 timeout 120 "$build/test/cuda/remote/ipc" quota || fail "with a quota"
 remote_stop || exit 1
+rm "$folder/ready"
+HEADRACE_PLACED_MEMORY=2 remote_start --gpu-memory=16M
+timeout 120 "$build/test/cuda/remote/ipc" small || fail "small allocations with a quota"
+remote_stop || exit 1
 
 [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --clear-groups true || { echo "without root, no other user is tried"; exit 0; }
 # The build tree may lie in a folder that only root can enter.
