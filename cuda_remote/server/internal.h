@@ -339,8 +339,8 @@ bool server_placed_at(CUdeviceptr address);
 CUresult server_placed_free(CUdeviceptr address, bool wait);
 /* Frees it when the stream has come to this place. */
 CUresult server_placed_free_async(CUdeviceptr address, CUstream stream);
-/* A handle of an allocation, for other workers. Called in the call order: the memory may have to be moved, which waits for the work
- * of its context. */
+/* A handle of an allocation, for other workers. Called in the call order. CUDA_ERROR_NOT_SUPPORTED: the memory would have to be
+ * moved, and other GPUs may use it, or work of its context does not end soon. */
 CUresult server_placed_export(CUdeviceptr address, struct rc_wire_shared *handle);
 /* A context has ended, and its allocations with it. */
 void server_placed_forget(CUcontext context);

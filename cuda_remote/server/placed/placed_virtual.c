@@ -10,9 +10,13 @@
 #include "cuda_remote/server/placed/placed_ipc.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #define PAGE_LEAST ((size_t)2 << 20)
 #define GRANULES (sizeof((struct virtual_block *)0)->taken * 8) /* of a page */
+
+#define IDLE_TRIES 2000 /* an export of memory that must be moved waits for 2 s at most */
+#define IDLE_PAUSE_NS 1000000
 
 /* An allocation, in a hash table by address. */
 struct allocation {
@@ -470,22 +474,64 @@ static CUresult export_locked(CUdeviceptr address, struct placed_exported *expor
 	return CUDA_SUCCESS;
 }
 
+/* Waits a little for the work of the current context, in the order of calls: what ends the wait may come later. */
+static CUresult become_idle(CUcontext context)
+{
+	CUevent event;
+	if (!driver.cuCtxRecordEvent)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuCtxRecordEvent(context, event);
+	for (int tries = 0; result == CUDA_SUCCESS; tries++) {
+		result = driver.cuEventQuery(event);
+		if (result != CUDA_ERROR_NOT_READY || tries == IDLE_TRIES)
+			break;
+		nanosleep(&(struct timespec){ 0, IDLE_PAUSE_NS }, NULL);
+		result = CUDA_SUCCESS;
+	}
+	(void)driver.cuEventDestroy_v2(event);
+	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
+/* Memory in several parts is moved into one. No work may use it meanwhile, and that of other GPUs is not known. */
+static CUresult export_in_context(CUdeviceptr address, CUcontext context, bool shared, struct placed_exported *exported, int *file)
+{
+	CUresult result = shared ? CUDA_ERROR_NOT_SUPPORTED : become_idle(context);
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		hr_log_once(HR_LOG_WARN, "memory at %#llx is in several parts, and in use: it cannot be exported",
+			    (unsigned long long)address);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	result = export_locked(address, exported, file);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
 CUresult server_placed_export(CUdeviceptr address, struct rc_wire_shared *handle)
 {
 	struct placed_exported exported;
+	CUcontext current = NULL;
 	int file;
 	pthread_mutex_lock(&lock);
 	const struct allocation *known = *find(address);
 	CUcontext context = known ? known->context : NULL;
+	bool shared = known && known->window->n_access > 1;
+	CUresult result = !known ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	bool whole = known && is_whole(known);
+	if (whole)
+		result = export_locked(address, &exported, &file);
 	pthread_mutex_unlock(&lock);
-	/* The memory may have to be moved. */
-	CUresult result = !known ? CUDA_ERROR_INVALID_VALUE : whole ? CUDA_SUCCESS : synchronize(context);
-	if (result != CUDA_SUCCESS)
-		return result;
-	pthread_mutex_lock(&lock);
-	result = export_locked(address, &exported, &file);
-	pthread_mutex_unlock(&lock);
+	if (known && !whole) {
+		result = driver.cuCtxGetCurrent(&current);
+		if (result == CUDA_SUCCESS)
+			result = driver.cuCtxSetCurrent(context);
+		if (result == CUDA_SUCCESS)
+			result = export_in_context(address, context, shared, &exported, &file);
+		(void)driver.cuCtxSetCurrent(current);
+	}
 	return result == CUDA_SUCCESS ? meeting_export_file(MEETING_MEMORY, &exported, file, handle) : result;
 }
 

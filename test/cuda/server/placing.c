@@ -26,7 +26,7 @@ struct CUctx_st {
 	CUdevice device;
 };
 
-static struct CUctx_st contexts[2] = { { 0 }, { 1 } }, *current = &contexts[0];
+static struct CUctx_st contexts[3] = { { 0 }, { 1 }, { 2 } }, *current = &contexts[0];
 static CUmemAccessDesc granted[8]; /* of the last call */
 static size_t n_granted;
 static unsigned mapped; /* mappings */
@@ -185,7 +185,13 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 	(void)to;
 	(void)from;
 	(void)bytes;
+	CHECK(current->device == 2 && n_granted == 1 && granted[0].location.id == 2); /* for the memory's device */
 	return CUDA_SUCCESS;
+}
+
+static CUresult record_context(CUcontext context, CUevent event)
+{
+	return (void *)event == (void *)context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult export(void *file, CUmemGenericAllocationHandle memory, CUmemAllocationHandleType type,
@@ -223,8 +229,10 @@ static void begin(void)
 	driver.cuStreamGetCtx = context_of;
 	driver.cuMemcpyDtoD_v2 = copy;
 	driver.cuMemExportToShareableHandle = export;
-	worker.gpus = 2;
+	driver.cuCtxRecordEvent = record_context;
+	worker.gpus = 3;
 	worker.device[1] = 1;
+	worker.device[2] = 2;
 	placed = placed_virtual_find();
 	CHECK(placed);
 }
@@ -303,9 +311,13 @@ static void place_two_parts(CUdeviceptr address)
 static void an_export_that_fails_changes_nothing(void)
 {
 	static const unsigned refused[3][2] = { { 2, 0 }, { 0, 2 }, { 0, 3 } }; /* the first calls are those of the copy */
-	CUdeviceptr address = BASE(0) + 8 * PAGE;
+	CUdeviceptr address = BASE(2);
 	struct rc_wire_shared handle;
+	current = &contexts[2];
+	OK(placed->window(address, WINDOW));
+	OK(placed->budget(4 * PAGE, 0));
 	place_two_parts(address);
+	current = &contexts[0]; /* not that of the memory */
 	unsigned before = mapped;
 	for (int i = 0; i < 3; i++) {
 		memcpy(until_refusal, refused[i], sizeof until_refusal);
@@ -315,7 +327,23 @@ static void an_export_that_fails_changes_nothing(void)
 	OK(server_placed_export(address, &handle));
 	CHECK(mapped == before - 1);
 	OK(server_placed_free(address, true));
-	CHECK(mapped == before - 2);
+	CHECK(mapped == before - 2 && current == &contexts[0]);
+}
+
+/* Memory that must be moved is not exported while work may use it. */
+static void an_export_waits_for_no_work(void)
+{
+	CUdeviceptr address = BASE(2) + 8 * PAGE;
+	struct rc_wire_shared handle;
+	current = &contexts[2];
+	place_two_parts(address);
+	busy = true;
+	CHECK(server_placed_export(address, &handle) == CUDA_ERROR_NOT_SUPPORTED);
+	busy = false;
+	OK(server_placed_grant(2, 0));
+	CHECK(server_placed_export(address, &handle) == CUDA_ERROR_NOT_SUPPORTED);
+	OK(server_placed_free(address, true));
+	current = &contexts[0];
 }
 
 int main(void)
@@ -325,5 +353,6 @@ int main(void)
 	a_placement_waits_for_no_stream();
 	a_stream_of_another_context_frees();
 	an_export_that_fails_changes_nothing();
+	an_export_waits_for_no_work();
 	return 0;
 }
