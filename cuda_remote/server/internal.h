@@ -342,8 +342,13 @@ CUresult server_placed_free_async(CUdeviceptr address, CUstream stream);
 /* A handle of an allocation, for other workers. Called in the call order. CUDA_ERROR_NOT_SUPPORTED: the memory would have to be
  * moved, and other GPUs may use it, or work of its context does not end soon. */
 CUresult server_placed_export(CUdeviceptr address, struct rc_wire_shared *handle);
-/* A context has ended, and its allocations with it. */
-void server_placed_forget(CUcontext context);
+struct server_placed;
+/* Takes out the allocations of a context that is about to end: once it has ended, a new one may have its address. NULL: none. */
+struct server_placed *server_placed_take(CUcontext context);
+/* The context has ended, and its allocations with it. */
+void server_placed_end(struct server_placed *taken, CUcontext context);
+/* It has not ended. */
+void server_placed_put(struct server_placed *taken);
 /* Memory of the device `owner` is accessible to the device `user` from now on. */
 CUresult server_placed_grant(CUdevice owner, CUdevice user);
 

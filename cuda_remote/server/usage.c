@@ -146,19 +146,50 @@ static CUresult settle(struct allocation *allocation, CUresult result)
 	return result;
 }
 
-static void note_context_end(CUcontext context)
+/* What ends with a context. */
+struct ending {
+	CUcontext context;
+	struct allocation *counted;
+	struct server_placed *placed;
+};
+
+/* Takes it out before the driver ends the context: afterwards another thread's new context may have the same address. */
+static struct ending context_ending(CUcontext context)
 {
-	server_ipc_forget(context);
-	server_placed_forget(context);
+	struct ending ending = { context, NULL, server_placed_take(context) };
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct allocation **at = &buckets[i]; *at;) {
-			if ((*at)->context == context)
-				discard(take(at));
-			else
+			if ((*at)->context != context) {
 				at = &(*at)->next;
+				continue;
+			}
+			struct allocation *taken = take(at);
+			taken->next = ending.counted;
+			ending.counted = taken;
 		}
 	pthread_mutex_unlock(&lock);
+	return ending;
+}
+
+/* result: of the driver's call. If the context has not ended, everything is as before. */
+static CUresult context_end(struct ending *ending, CUresult result)
+{
+	if (result == CUDA_SUCCESS) {
+		if (ending->context) /* NULL: of a device whose primary context nobody has used */
+			server_ipc_forget(ending->context);
+		server_placed_end(ending->placed, ending->context);
+	} else {
+		server_placed_put(ending->placed);
+	}
+	for (struct allocation *taken; (taken = ending->counted);) {
+		ending->counted = taken->next;
+		if (result == CUDA_SUCCESS)
+			discard(taken);
+		else
+			insert(taken);
+	}
+	return result;
 }
 
 /* ---- functions that replace the driver's ---- */
@@ -251,10 +282,8 @@ static CUresult count_free_async(CUdeviceptr address, CUstream stream)
 
 static CUresult count_context_destroy(CUcontext context)
 {
-	CUresult result = real.cuCtxDestroy_v2(context);
-	if (result == CUDA_SUCCESS)
-		note_context_end(context);
-	return result;
+	struct ending ending = context_ending(context);
+	return context_end(&ending, real.cuCtxDestroy_v2(context));
 }
 
 static CUresult count_context_reset(CUdevice device)
@@ -263,10 +292,8 @@ static CUresult count_context_reset(CUdevice device)
 	for (uint32_t i = 0; i < worker.gpus; i++)
 		if (worker.device[i] == device)
 			context = __atomic_load_n(&worker.primary[i], __ATOMIC_RELAXED);
-	CUresult result = real.cuDevicePrimaryCtxReset_v2(device);
-	if (result == CUDA_SUCCESS)
-		note_context_end(context);
-	return result;
+	struct ending ending = context_ending(context);
+	return context_end(&ending, real.cuDevicePrimaryCtxReset_v2(device));
 }
 
 /* The device of a context. */

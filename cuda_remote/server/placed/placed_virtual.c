@@ -19,8 +19,8 @@
 #define IDLE_PAUSE_NS 1000000
 
 /* An allocation, in a hash table by address. */
-struct allocation {
-	struct allocation *next;
+struct server_placed {
+	struct server_placed *next;
 	CUdeviceptr address;
 	size_t bytes;
 	struct virtual_window *window;
@@ -39,8 +39,8 @@ static struct {
 	CUdevice owner, user;
 } grants[RC_DEVICES_MAX * RC_DEVICES_MAX]; /* the user may access the owner's memory, that of its later window too */
 static unsigned n_grants;
-static struct allocation *buckets[BUCKETS];
-static struct allocation *leaving; /* list of those with an event, which are not in the table */
+static struct server_placed *buckets[BUCKETS];
+static struct server_placed *leaving; /* list of those with an event, which are not in the table */
 static struct rc_placed_memory table;
 
 /* ---- windows ---- */
@@ -121,14 +121,14 @@ static CUresult make_window(CUdeviceptr base, size_t bytes)
 
 /* ---- allocations ---- */
 
-static struct allocation **bucket_of(CUdeviceptr address)
+static struct server_placed **bucket_of(CUdeviceptr address)
 {
 	return &buckets[(address / table.granule ^ address / table.page) % BUCKETS];
 }
 
-static struct allocation **find(CUdeviceptr address)
+static struct server_placed **find(CUdeviceptr address)
 {
-	struct allocation **at = bucket_of(address);
+	struct server_placed **at = bucket_of(address);
 	while (*at && (*at)->address != address)
 		at = &(*at)->next;
 	return at;
@@ -206,7 +206,7 @@ static void give_pages(struct virtual_window *window, size_t first, size_t count
 }
 
 /* How other workers know an allocation. */
-static void describe(const struct allocation *allocation, struct placed_exported *exported)
+static void describe(const struct server_placed *allocation, struct placed_exported *exported)
 {
 	size_t offset = allocation->bytes > table.small ? 0 : (allocation->address - allocation->window->base) % table.page;
 	size_t pages = allocation->bytes > table.small ? pages_of(allocation->bytes) : 1;
@@ -214,7 +214,7 @@ static void describe(const struct allocation *allocation, struct placed_exported
 }
 
 /* Ends an allocation, which no work uses any more and which is in no list. */
-static void end(struct allocation *gone)
+static void end(struct server_placed *gone)
 {
 	size_t offset = gone->address - gone->window->base;
 	if (gone->exported) {
@@ -233,7 +233,7 @@ static void end(struct allocation *gone)
  * after this one. */
 static void end_leaving(void)
 {
-	for (struct allocation **at = &leaving, *gone; (gone = *at);) {
+	for (struct server_placed **at = &leaving, *gone; (gone = *at);) {
 		if (driver.cuEventQuery(gone->freed) == CUDA_ERROR_NOT_READY) {
 			at = &gone->next;
 			continue;
@@ -244,7 +244,7 @@ static void end_leaving(void)
 	}
 }
 
-static CUresult take(const struct allocation *wanted)
+static CUresult take(const struct server_placed *wanted)
 {
 	size_t offset = wanted->address - wanted->window->base, page = offset / table.page;
 	size_t at = offset % table.page / table.granule;
@@ -261,7 +261,7 @@ static CUresult take(const struct allocation *wanted)
 }
 
 /* Under the lock. */
-static CUresult place_locked(struct allocation *wanted, CUdevice device)
+static CUresult place_locked(struct server_placed *wanted, CUdevice device)
 {
 	wanted->window = window_at(wanted->address);
 	if (!wanted->window || wanted->window->device != device)
@@ -270,7 +270,7 @@ static CUresult place_locked(struct allocation *wanted, CUdevice device)
 	CUresult result = take(wanted);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct allocation **bucket = bucket_of(wanted->address);
+	struct server_placed **bucket = bucket_of(wanted->address);
 	wanted->next = *bucket;
 	*bucket = wanted;
 	return CUDA_SUCCESS;
@@ -284,10 +284,10 @@ static CUresult place(CUdeviceptr address, size_t bytes)
 	CUresult result = driver.cuCtxGetDevice(&device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct allocation *wanted = malloc(sizeof *wanted);
+	struct server_placed *wanted = malloc(sizeof *wanted);
 	if (!wanted)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*wanted = (struct allocation){ .address = address, .bytes = bytes };
+	*wanted = (struct server_placed){ .address = address, .bytes = bytes };
 	driver.cuCtxGetCurrent(&wanted->context);
 	pthread_mutex_lock(&lock);
 	result = place_locked(wanted, device);
@@ -346,7 +346,7 @@ static CUresult synchronize(CUcontext context)
 }
 
 /* One extent is the memory of the allocation, or of its page. Under the lock. */
-static bool is_whole(const struct allocation *allocation)
+static bool is_whole(const struct server_placed *allocation)
 {
 	size_t first = (allocation->address - allocation->window->base) / table.page;
 	const struct virtual_extent *extent = allocation->window->page[first].extent;
@@ -354,9 +354,9 @@ static bool is_whole(const struct allocation *allocation)
 	       (allocation->bytes > table.small ? pages_of(allocation->bytes) : 1);
 }
 
-static struct allocation *take_at(CUdeviceptr address)
+static struct server_placed *take_at(CUdeviceptr address)
 {
-	struct allocation **at = find(address), *found = *at;
+	struct server_placed **at = find(address), *found = *at;
 	if (found)
 		*at = found->next;
 	return found;
@@ -365,14 +365,14 @@ static struct allocation *take_at(CUdeviceptr address)
 CUresult server_placed_free(CUdeviceptr address, bool wait)
 {
 	pthread_mutex_lock(&lock);
-	const struct allocation *known = *find(address);
+	const struct server_placed *known = *find(address);
 	CUcontext context = known ? known->context : NULL;
 	pthread_mutex_unlock(&lock);
 	CUresult result = !known ? CUDA_ERROR_INVALID_VALUE : wait ? synchronize(context) : CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
-	struct allocation *gone = take_at(address);
+	struct server_placed *gone = take_at(address);
 	if (gone)
 		end(gone);
 	pthread_mutex_unlock(&lock);
@@ -410,7 +410,7 @@ CUresult server_placed_free_async(CUdeviceptr address, CUstream stream)
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
-	struct allocation *gone = take_at(address);
+	struct server_placed *gone = take_at(address);
 	if (gone) {
 		gone->freed = event;
 		gone->freeing = context;
@@ -424,27 +424,51 @@ CUresult server_placed_free_async(CUdeviceptr address, CUstream stream)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-void server_placed_forget(CUcontext context)
+/* Moves the allocations of a list that end with a context. Under the lock. */
+static void move(struct server_placed **from, struct server_placed **to, CUcontext context)
 {
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < BUCKETS; i++)
-		for (struct allocation **at = &buckets[i], *gone; (gone = *at);) {
-			if (gone->context != context) {
-				at = &gone->next;
-				continue;
-			}
-			*at = gone->next;
-			end(gone);
-		}
-	for (struct allocation **at = &leaving, *gone; (gone = *at);) {
-		if (gone->context != context && gone->freeing != context) {
+	for (struct server_placed **at = from, *gone; (gone = *at);) {
+		if (gone->context != context && !(gone->freed && gone->freeing == context)) {
 			at = &gone->next;
 			continue;
 		}
 		*at = gone->next;
-		if (gone->freeing != context) /* else the event has ended with its context, and the stream's work too */
-			(void)driver.cuEventDestroy_v2(gone->freed);
-		end(gone);
+		gone->next = *to;
+		*to = gone;
+	}
+}
+
+struct server_placed *server_placed_take(CUcontext context)
+{
+	struct server_placed *taken = NULL;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < BUCKETS; i++)
+		move(&buckets[i], &taken, context);
+	move(&leaving, &taken, context);
+	pthread_mutex_unlock(&lock);
+	return taken;
+}
+
+void server_placed_put(struct server_placed *taken)
+{
+	pthread_mutex_lock(&lock);
+	for (struct server_placed *next; taken; taken = next) {
+		struct server_placed **list = taken->freed ? &leaving : bucket_of(taken->address);
+		next = taken->next;
+		taken->next = *list;
+		*list = taken;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void server_placed_end(struct server_placed *taken, CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (struct server_placed *next; taken; taken = next) {
+		next = taken->next;
+		if (taken->freed && taken->freeing != context) /* else the event has ended with its context */
+			(void)driver.cuEventDestroy_v2(taken->freed);
+		end(taken);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -456,7 +480,7 @@ static CUresult export_locked(CUdeviceptr address, struct placed_exported *expor
 {
 	static uint64_t last;
 	struct virtual_extent *extent;
-	struct allocation *allocation = *find(address);
+	struct server_placed *allocation = *find(address);
 	if (!allocation)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!allocation->window->exportable)
@@ -516,7 +540,7 @@ CUresult server_placed_export(CUdeviceptr address, struct rc_wire_shared *handle
 	CUcontext current = NULL;
 	int file;
 	pthread_mutex_lock(&lock);
-	const struct allocation *known = *find(address);
+	const struct server_placed *known = *find(address);
 	CUcontext context = known ? known->context : NULL;
 	bool shared = known && known->window->n_access > 1;
 	CUresult result = !known ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

@@ -288,7 +288,7 @@ static void a_stream_of_another_context_frees(void)
 	OK(server_placed_free_async(BASE(0), (CUstream)&contexts[1]));
 	CHECK(current == &contexts[0]);
 	ended = &contexts[1];
-	server_placed_forget(ended);
+	server_placed_end(server_placed_take(ended), ended);
 	OK(placed->place(BASE(0), 512));
 	ended = NULL;
 	busy = false;
@@ -346,6 +346,23 @@ static void an_export_waits_for_no_work(void)
 	current = &contexts[0];
 }
 
+/* A context ends, and before the worker hears that, a new one has its address and places memory. If a context does not end,
+ * its memory stays. */
+static void a_context_has_the_address_of_another(void)
+{
+	OK(placed->place(BASE(0), 512));
+	OK(placed->place(BASE(0) + PAGE, PAGE));
+	struct server_placed *taken = server_placed_take(current);
+	CHECK(server_placed_free(BASE(0), true) == CUDA_ERROR_INVALID_VALUE);
+	server_placed_put(taken);
+	OK(server_placed_free(BASE(0), true));
+	taken = server_placed_take(current);
+	OK(placed->place(BASE(0), 512));
+	server_placed_end(taken, current);
+	OK(server_placed_free(BASE(0), true));
+	CHECK(server_placed_free(BASE(0) + PAGE, true) == CUDA_ERROR_INVALID_VALUE);
+}
+
 int main(void)
 {
 	begin();
@@ -354,5 +371,6 @@ int main(void)
 	a_stream_of_another_context_frees();
 	an_export_that_fails_changes_nothing();
 	an_export_waits_for_no_work();
+	a_context_has_the_address_of_another();
 	return 0;
 }
