@@ -232,6 +232,27 @@ static CUresult row_d2d(CUdeviceptr to, CUdeviceptr from, const struct rc_wire_a
 	return driver.cuMemcpy2DAsync_v2(&copy, stream);
 }
 
+/* The same, of memory of two devices. */
+static CUresult row_peer(CUdeviceptr to, CUdeviceptr from, const struct rc_wire_across *across,
+			 const struct server_placed_sides *sides, CUstream stream)
+{
+	if (across->to.height == 1) {
+		if (!driver.cuMemcpyPeerAsync)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		return driver.cuMemcpyPeerAsync(to, sides->to, from, sides->from, across->to.width, stream);
+	}
+	if (!driver.cuMemcpy3DPeerAsync)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUDA_MEMCPY3D_PEER copy = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from, .srcContext = sides->from,
+		.srcPitch = across->from.pitch, .srcHeight = across->from.height,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to, .dstContext = sides->to,
+		.dstPitch = across->to.pitch, .dstHeight = across->to.height,
+		.WidthInBytes = across->to.width, .Height = across->to.height, .Depth = 1,
+	};
+	return driver.cuMemcpy3DPeerAsync(&copy, stream);
+}
+
 CUresult serve_copy_across(struct server_call *call)
 {
 	struct rc_wire_across across;
@@ -242,8 +263,11 @@ CUresult serve_copy_across(struct server_call *call)
 	    across.to.height != across.from.height || across.to.depth != across.from.depth)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, across.stream, &stream);
-	for (uint64_t z = 0; z < across.to.depth && result == CUDA_SUCCESS; z++)
-		result = row_d2d(across.to.device + z * across.to.slice, across.from.device + z * across.from.slice, &across,
-				    stream);
+	struct server_placed_sides sides;
+	bool apart = server_placed_apart(across.to.device, across.from.device, &sides);
+	for (uint64_t z = 0; z < across.to.depth && result == CUDA_SUCCESS; z++) {
+		CUdeviceptr to = across.to.device + z * across.to.slice, from = across.from.device + z * across.from.slice;
+		result = apart ? row_peer(to, from, &across, &sides, stream) : row_d2d(to, from, &across, stream);
+	}
 	return result;
 }

@@ -349,6 +349,12 @@ struct server_placed *server_placed_take(CUcontext context);
 void server_placed_end(struct server_placed *taken, CUcontext context);
 /* It has not ended. */
 void server_placed_put(struct server_placed *taken);
+struct server_placed_sides {
+	CUcontext to, from;
+};
+/* True if the addresses lie in memory of two devices that cannot both use both: only the driver's peer copies reach the two.
+ * Outputs their contexts. */
+bool server_placed_apart(CUdeviceptr to, CUdeviceptr from, struct server_placed_sides *sides);
 /* Memory of the device `owner` is accessible to the device `user` from now on. */
 CUresult server_placed_grant(CUdevice owner, CUdevice user);
 

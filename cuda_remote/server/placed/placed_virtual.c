@@ -601,6 +601,29 @@ CUresult server_placed_grant(CUdevice owner, CUdevice user)
 	return result;
 }
 
+/* The context of the allocation that holds this address. NULL: there is none. Under the lock. */
+static CUcontext context_at(CUdeviceptr address)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		for (const struct server_placed *at = buckets[i]; at; at = at->next)
+			if (address - at->address < at->bytes)
+				return at->context;
+	return NULL;
+}
+
+bool server_placed_apart(CUdeviceptr to, CUdeviceptr from, struct server_placed_sides *sides)
+{
+	*sides = (struct server_placed_sides){ NULL, NULL };
+	pthread_mutex_lock(&lock);
+	const struct virtual_window *at = window_at(to), *other = window_at(from);
+	if (at && other && at != other && !(is_granted(at->device, other->device) && is_granted(other->device, at->device))) {
+		sides->to = context_at(to);
+		sides->from = context_at(from);
+	}
+	pthread_mutex_unlock(&lock);
+	return sides->to && sides->from;
+}
+
 /* ---- what the driver can do ---- */
 
 static bool has_functions(void)

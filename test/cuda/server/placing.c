@@ -204,6 +204,37 @@ static CUresult export(void *file, CUmemGenericAllocationHandle memory, CUmemAll
 	return CUDA_SUCCESS;
 }
 
+static CUcontext copied_to, copied_from; /* of the last peer copy */
+static unsigned plain_copies;
+
+static CUresult copy_plain(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	(void)to;
+	(void)from;
+	(void)bytes;
+	(void)stream;
+	plain_copies++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+			  CUstream stream)
+{
+	(void)to;
+	(void)from;
+	(void)bytes;
+	(void)stream;
+	copied_to = to_context;
+	copied_from = from_context;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_peer_rows(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
+{
+	CHECK(copy->WidthInBytes == 8 && copy->Height == 4 && copy->Depth == 1 && copy->srcPitch == 16 && copy->dstPitch == 16);
+	return copy_peer(copy->dstDevice, copy->dstContext, copy->srcDevice, copy->srcContext, 32, stream);
+}
+
 static const struct rc_placed_memory *placed;
 
 static void begin(void)
@@ -230,6 +261,9 @@ static void begin(void)
 	driver.cuMemcpyDtoD_v2 = copy;
 	driver.cuMemExportToShareableHandle = export;
 	driver.cuCtxRecordEvent = record_context;
+	driver.cuMemcpyDtoDAsync_v2 = copy_plain;
+	driver.cuMemcpyPeerAsync = copy_peer;
+	driver.cuMemcpy3DPeerAsync = copy_peer_rows;
 	worker.gpus = 3;
 	worker.device[1] = 1;
 	worker.device[2] = 2;
@@ -363,6 +397,34 @@ static void a_context_has_the_address_of_another(void)
 	CHECK(server_placed_free(BASE(0) + PAGE, true) == CUDA_ERROR_INVALID_VALUE);
 }
 
+static void copy_across(CUdeviceptr to, CUdeviceptr from, uint64_t rows)
+{
+	struct rc_wire_across across = { .to = { to, 16, 64, 8, rows, 1 }, .from = { from, 16, 64, 8, rows, 1 } };
+	struct server_call call = { .in = (const uint8_t *)&across, .in_len = sizeof across };
+	copied_to = copied_from = NULL;
+	OK(serve_copy_across(&call));
+}
+
+/* Memory of two devices without peer access to each other is copied by the driver's peer copies. */
+static void copies_between_devices(void)
+{
+	OK(placed->place(BASE(0), 512));
+	current = &contexts[2];
+	OK(placed->place(BASE(2), 512));
+	for (uint64_t rows = 1; rows <= 4; rows += 3) {
+		copy_across(BASE(0) + 100, BASE(2) + 8, rows);
+		CHECK(copied_to == &contexts[0] && copied_from == &contexts[2]);
+	}
+	copy_across(BASE(2), BASE(2) + 100, 1);
+	CHECK(!copied_to && plain_copies == 1);
+	OK(server_placed_grant(0, 2)); /* and the other direction, by an earlier test */
+	copy_across(BASE(0), BASE(2), 1);
+	CHECK(!copied_to && plain_copies == 2);
+	OK(server_placed_free(BASE(2), true));
+	current = &contexts[0];
+	OK(server_placed_free(BASE(0), true));
+}
+
 int main(void)
 {
 	begin();
@@ -372,5 +434,6 @@ int main(void)
 	an_export_that_fails_changes_nothing();
 	an_export_waits_for_no_work();
 	a_context_has_the_address_of_another();
+	copies_between_devices();
 	return 0;
 }
