@@ -61,8 +61,8 @@ struct piece {
 	uint32_t n, reserved;
 };
 
-/* Device memory for hashes. It is used again, and not freed before its context ends: NVIDIA's cuMemFree waits for the device
- * and lets no other thread give it work meanwhile, which a kernel that runs may be waiting for. */
+/* Device memory for hashes. It is used again, and not freed before its context ends: NVIDIA's cuMemFree waits for the device,
+ * and may block other threads' calls meanwhile, one of which a kernel may be waiting for. */
 struct rows {
 	struct rows *next; /* in the list of those that no mirror uses */
 	CUdeviceptr address;

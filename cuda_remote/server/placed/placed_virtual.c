@@ -53,7 +53,7 @@ static struct virtual_window *window_at(CUdeviceptr address)
 	return NULL;
 }
 
-/* The window of the current context's device. NULL: there is none. */
+/* The window of a device. NULL: there is none. */
 static struct virtual_window *window_of(CUdevice device)
 {
 	for (unsigned i = 0; i < n_windows; i++)
