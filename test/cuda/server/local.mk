@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The worker against clients that no library of ours would be: packets made by hand, sent to a real daemon.
-HR_SERVER_CHECKS = test/cuda/server/descriptors test/cuda/server/greedy test/cuda/server/hostile test/cuda/server/images test/cuda/server/links test/cuda/server/orphan test/cuda/server/output \
+HR_SERVER_CHECKS = test/cuda/server/descriptors test/cuda/server/greedy test/cuda/server/hostile test/cuda/server/images test/cuda/server/links test/cuda/server/mirrors test/cuda/server/orphan test/cuda/server/output \
 	test/cuda/server/placing test/cuda/server/session test/cuda/server/steady
 HR_SERVER_RUNS = test/cuda/server/crowd.sh test/cuda/server/descriptors.sh test/cuda/server/hostile.sh test/cuda/server/images.sh test/cuda/server/links.sh test/cuda/server/orphan.sh test/cuda/server/output.sh \
 	test/cuda/server/session.sh
 check_PROGRAMS += $(HR_SERVER_CHECKS)
 dist_check_SCRIPTS += $(HR_SERVER_RUNS)
-TESTS += $(HR_SERVER_RUNS) test/cuda/server/placing
+TESTS += $(HR_SERVER_RUNS) test/cuda/server/mirrors test/cuda/server/placing
 
 RAW_CLIENT = test/cuda/server/raw_client.c test/cuda/server/raw_client.h
 RAW_LDADD = cuda_remote/door/libhrdoor.la ch3/libhrch3.la
@@ -44,6 +44,9 @@ test_cuda_server_output_LDADD = cuda_remote/client/libcuda.la
 test_cuda_server_steady_SOURCES = test/cuda/server/steady.c test/cuda/softgpu/driver.h
 test_cuda_server_steady_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)
 test_cuda_server_steady_LDADD = cuda_remote/client/libcuda.la
+test_cuda_server_mirrors_SOURCES = test/cuda/server/mirrors.c
+test_cuda_server_mirrors_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+test_cuda_server_mirrors_LDADD = cuda_remote/server/libworker.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
 test_cuda_server_placing_SOURCES = test/cuda/server/placing.c
 test_cuda_server_placing_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 test_cuda_server_placing_LDADD = cuda_remote/server/libworker.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
