@@ -385,8 +385,8 @@ static CUresult record(CUstream stream, CUevent *event, CUcontext *context)
 	CUcontext current;
 	CUresult result = driver.cuCtxGetCurrent(&current);
 	*context = current;
-	if (result == CUDA_SUCCESS && driver.cuStreamGetCtx)
-		result = driver.cuStreamGetCtx(stream, context);
+	if (driver.cuStreamGetCtx && driver.cuStreamGetCtx(stream, context) != CUDA_SUCCESS)
+		*context = current; /* perhaps a stream of a green context; for a wrong one the record fails */
 	if (result == CUDA_SUCCESS && *context != current)
 		result = driver.cuCtxSetCurrent(*context);
 	if (result != CUDA_SUCCESS)
