@@ -87,10 +87,11 @@ static int make_file(uint64_t bytes)
 }
 
 /* Makes the pages of new memory huge. Most systems give shared memory no huge pages by themselves, even if it asks for them
- * (shmem_enabled). The kernel makes huge pages of ranges that have a page already. Without huge pages copies are slower. */
-static void make_huge(uint8_t *memory, uint64_t bytes)
+ * (shmem_enabled). The kernel makes huge pages of ranges that have a page already. Without huge pages copies are slower. CUDA
+ * does not allocate the pages of managed memory before they are used, so that memory only asks for huge pages. */
+static void make_huge(uint8_t *memory, uint64_t bytes, bool managed)
 {
-	if (bytes < HUGE || madvise(memory, bytes, MADV_HUGEPAGE) || bytes > HUGE_AT_ONCE)
+	if (bytes < HUGE || madvise(memory, bytes, MADV_HUGEPAGE) || bytes > HUGE_AT_ONCE || managed)
 		return;
 	for (uint64_t at = 0; at + HUGE <= bytes; at += HUGE)
 		*(volatile uint8_t *)(memory + at) = 0;
@@ -109,7 +110,7 @@ static bool map_file(int fd, uint64_t bytes, bool in_window, struct rc_span *spa
 			rc_shared_give(address, bytes);
 		return false;
 	}
-	make_huge(memory, bytes);
+	make_huge(memory, bytes, span->kind == RC_MEMORY_MANAGED);
 	span->base = (uint64_t)(uintptr_t)memory;
 	span->place = address ? bytes : 0;
 	return true;

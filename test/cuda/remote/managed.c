@@ -3,7 +3,7 @@
  * Managed memory: managed | far | limited | far-limited | refused. With "far" the server is reached over TCP, with "limited" its worker maps
  * 16 MB, with "refused" none. managed_far.c has what only a server on another host needs.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_FIXED_NOREPLACE */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, mincore */
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
@@ -125,6 +125,20 @@ static void system_calls(void)
 	close(ends[0]);
 	close(ends[1]);
 	OK(cuMemFree(there));
+}
+
+/* Managed memory takes pages when it is used, not when it is allocated. */
+static void takes_no_pages_before_use(void)
+{
+	enum { SPARSE = 64 << 20 };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = SPARSE / page, resident = 0;
+	uint8_t *memory = managed(SPARSE), *in = malloc(pages);
+	CHECK(in && !mincore(memory, SPARSE, in));
+	for (size_t i = 0; i < pages; i++)
+		resident += in[i] & 1;
+	CHECK(!resident);
+	free(in);
+	OK(cuMemFree(at(memory)));
 }
 
 static void fill(uint32_t *words, uint32_t value)
@@ -449,8 +463,10 @@ int main(int argc, char **argv)
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	kernel("wait"); /* loaded before a stream is held */
-	if (!far)
+	if (!far) {
 		host_and_kernel_talk();
+		takes_no_pages_before_use();
+	}
 	neighbours();
 	system_calls();
 	waiting_calls();
