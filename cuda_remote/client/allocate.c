@@ -467,6 +467,13 @@ static CUresult check_health(struct rc_link *link)
 	return result;
 }
 
+CUresult rc_memory_health(void)
+{
+	struct rc_link *link;
+	CUresult result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+	return result == CUDA_SUCCESS ? check_health(link) : result;
+}
+
 /* *by_driver: the driver chooses the addresses of this device, and nothing was allocated. */
 static CUresult allocate(struct rc_link *link, uint64_t size, CUdeviceptr *pointer, bool *by_driver)
 {

@@ -448,6 +448,8 @@ void rc_placing_leave(const struct rc_span *span, uint64_t number);
  * span->placing, and adds the span to the table. The program's memory is still to be mapped. CUDA_ERROR_NOT_SUPPORTED: the server
  * chooses the addresses. */
 CUresult rc_memory_allocate_managed(struct rc_span *span);
+/* The error that stays with the current context, which the worker is asked for if a call has returned one. */
+CUresult rc_memory_health(void);
 /* Allocates as cuMemAlloc, also during a capture. */
 CUresult rc_memory_allocate(size_t size, CUdeviceptr *pointer);
 /* The allocation was removed from the table, and no later call uses it: frees it, without a wait, once the work of earlier calls

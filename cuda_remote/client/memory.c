@@ -241,12 +241,20 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr po
 
 /* ---- memsets: within one allocation, aligned to the element ---- */
 
+/* A program that did not look at a failed allocation's result passes its null pointer. If the allocation failed as the context
+ * has an error that stays, CUDA returns that error here too. */
+static CUresult refuse(void)
+{
+	CUresult stays = rc_memory_health();
+	return stays == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : stays;
+}
+
 static CUresult memset_check(CUdeviceptr to, size_t element, size_t n)
 {
 	uint64_t bytes;
 	if (to % element || __builtin_mul_overflow((uint64_t)n, (uint64_t)element, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return rc_memory_check_device(to, bytes);
+	return rc_memory_check_device(to, bytes) == CUDA_SUCCESS ? CUDA_SUCCESS : refuse();
 }
 
 static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, size_t width, size_t height)
@@ -258,7 +266,9 @@ static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, si
 		return CUDA_SUCCESS;
 	struct rc_wire_box box = { to, pitch, 0, row, height, 1 };
 	uint64_t extent = rc_box_extent(&box);
-	return extent && (height == 1 || row <= pitch) ? rc_memory_check_device(to, extent) : CUDA_ERROR_INVALID_VALUE;
+	if (!extent || (height > 1 && row > pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	return rc_memory_check_device(to, extent) == CUDA_SUCCESS ? CUDA_SUCCESS : refuse();
 }
 
 CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n)

@@ -270,10 +270,15 @@ static void unmapped(const char *how)
 		OK(cuMemHostRegister(registered, sizeof registered, 0));
 	else
 		OK(cuMemHostAlloc(&memory, 4096, 0));
-	CUdeviceptr there = (CUdeviceptr)(uintptr_t)memory;
+	CUdeviceptr there = (CUdeviceptr)(uintptr_t)memory, none = 0;
+	EXPECT(cuMemsetD32Async(0, 0, 2, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(launch("write", NULL, &there, &bytes));
 	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	/* So do an allocation, and fills of the null pointer by a program that did not look at the allocation's result. */
+	EXPECT(cuMemAlloc(&none, 8), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EXPECT(cuMemsetD32Async(none, 0, 2, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EXPECT(cuMemsetD2D8(none, 8, 0, 4, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 /* The first and later memory, of both kinds and several sizes, freed in another order and allocated again. */
