@@ -219,7 +219,7 @@ struct rc_wire_copy {
 	struct rc_wire_box box;
 	uint32_t staged;   /* client: 1 if the chunks are STAGED packets; copy_up and copy_down only */
 	uint32_t unkept;   /* client: 1 if the bytes stay on the device until they are sent, and the stream waits until then;
-			    * copy_down_later only */
+			    * copy_down_later, and always in array_down_later */
 };
 static_assert(sizeof(struct rc_wire_copy) == 72, "wire format");
 

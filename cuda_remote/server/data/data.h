@@ -40,12 +40,12 @@ struct server_lane_gates {
 	struct server_gate_place gate, done;
 };
 /* What a copy reads or writes beside the host's memory. */
-struct server_lane_end_of_copy {
+struct server_lane_side {
 	const struct rc_wire_box *box;
 	const CUDA_MEMCPY3D *array; /* NULL: the box is memory of the device */
 };
 /* Issues the device's part of a copy, all windows. up: to the device. */
-CUresult server_lane_issue(const struct server_lane *lane, const struct server_lane_end_of_copy *device, uint64_t bytes,
+CUresult server_lane_issue(const struct server_lane *lane, const struct server_lane_side *device, uint64_t bytes,
 			   const struct server_lane_gates *gates, bool up, CUstream stream);
 
 #endif

@@ -237,7 +237,7 @@ static void stream_passed(CUstream stream, CUresult result, void *argument)
 /* Issues the copy. The stream has its first callback: from here on the data connection frees the fetch. */
 static CUresult issue(struct fetch *fetch, const CUDA_MEMCPY3D *array, const struct server_lane_gates *gates, CUstream stream)
 {
-	struct server_lane_end_of_copy to = { &fetch->box, array };
+	struct server_lane_side to = { &fetch->box, array };
 	CUresult result = server_lane_issue(fetch->lane, &to, fetch->bytes, gates, true, stream);
 	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, fetch, 0);
 	result = result == CUDA_SUCCESS ? last : result;

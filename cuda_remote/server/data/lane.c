@@ -210,7 +210,7 @@ uint8_t *server_lane_memory(const struct server_lane *lane, uint64_t window)
 	return lane->area.memory + window % 2 * lane->half * RC_CHUNK_MAX;
 }
 
-static CUresult copy_part(const struct server_lane_end_of_copy *device, uint64_t offset, uint64_t len, uint8_t *memory, bool up,
+static CUresult copy_part(const struct server_lane_side *device, uint64_t offset, uint64_t len, uint8_t *memory, bool up,
 			  CUstream stream)
 {
 	if (device->array)
@@ -219,7 +219,7 @@ static CUresult copy_part(const struct server_lane_end_of_copy *device, uint64_t
 		    server_part_d2h(device->box, offset, len, memory, stream);
 }
 
-static CUresult copy_window(const struct server_lane *lane, const struct server_lane_end_of_copy *device, uint64_t window,
+static CUresult copy_window(const struct server_lane *lane, const struct server_lane_side *device, uint64_t window,
 			    uint64_t begin, uint64_t end, bool up, CUstream stream)
 {
 	const struct rc_wire_box *box = device->box;
@@ -233,7 +233,7 @@ static CUresult copy_window(const struct server_lane *lane, const struct server_
 	return result;
 }
 
-CUresult server_lane_issue(const struct server_lane *lane, const struct server_lane_end_of_copy *device, uint64_t bytes,
+CUresult server_lane_issue(const struct server_lane *lane, const struct server_lane_side *device, uint64_t bytes,
 			   const struct server_lane_gates *gates, bool up, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;

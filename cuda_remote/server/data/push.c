@@ -261,7 +261,7 @@ static void enter_lane(struct push *push)
 static CUresult issue(struct push *push, const CUDA_MEMCPY3D *array, const struct server_lane_gates *gates, CUstream stream,
 		      bool *stray)
 {
-	struct server_lane_end_of_copy from = { &push->box, array };
+	struct server_lane_side from = { &push->box, array };
 	CUresult result = server_lane_issue(push->lane, &from, push->bytes, gates, false, stream);
 	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, push, 0);
 	*stray = last != CUDA_SUCCESS;
