@@ -72,8 +72,9 @@ struct rc_held {
 	uint64_t stream; /* the only stream that such calls named since no stream was held, as held.c numbers streams;
 			  * UINT64_MAX: it may have been several */
 	uint64_t done;   /* no call up to this number holds a stream */
-	uint64_t valued; /* number of the last call that may make a stream wait for a value or for another server, or higher */
-	bool graphs;     /* a graph that was instantiated waits for a value */
+	uint64_t valued; /* number of the last call that may make a stream wait for a value, for another server or for another
+			  * process, or higher */
+	bool graphs;     /* a graph may wait for a value or for another process */
 };
 
 struct rc_session {
@@ -236,7 +237,8 @@ void rc_held_note(struct rc_session *session, enum rc_call function, const struc
 void rc_held_waited(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head);
 /* False: no stream of the session is held, see held.c. */
 bool rc_held_any(const struct rc_session *session);
-/* False: no stream of the session waits for a value, for another server, or for memory of the host. A launch may hold one. */
+/* False: no stream of the session waits for a value, for another server or process, or for memory of the host. A launch may hold
+ * one. */
 bool rc_held_by_value(const struct rc_session *session);
 
 /* ---- link.c again ---- */
@@ -434,6 +436,8 @@ CUresult rc_ipc_keep(struct rc_link *link, enum rc_call call, const struct rc_wi
 void rc_ipc_gone(const struct rc_span *span);
 /* A call on this event was posted. If other processes use the event: waits until the worker has issued the call. */
 CUresult rc_ipc_event_settle(CUevent event);
+/* True if other processes may use the event. */
+bool rc_ipc_event_is(CUevent event);
 
 /* ---- allocate.c ---- */
 

@@ -40,10 +40,22 @@ static bool may_hold(enum rc_call function, int *at)
 	}
 }
 
-/* True if the call may make a stream wait for a value or for another server. */
-static bool waits_for_value(const struct rc_held *held, enum rc_call function)
+/* True if the call makes a stream wait for an event that another process may record. */
+static bool waits_for_process(enum rc_call function, const struct rc_wire_call *head)
+{
+	uint64_t event;
+	size_t at = function == RC_CALL_context_event ? offsetof(struct rc_wire_context_event, event) : sizeof(uint64_t);
+	memcpy(&event, (const uint8_t *)(head + 1) + at, sizeof event);
+	return rc_ipc_event_is((CUevent)(uintptr_t)event);
+}
+
+/* True if the call may make a stream wait for a value, for another server or for another process. */
+static bool waits_for_value(const struct rc_held *held, enum rc_call function, const struct rc_wire_call *head)
 {
 	switch (function) {
+	case RC_CALL_cuStreamWaitEvent:
+	case RC_CALL_context_event:
+		return waits_for_process(function, head);
 	case RC_CALL_stream_memory:
 	case RC_CALL_peer_gate:
 	case RC_CALL_peer_copy:
@@ -123,7 +135,7 @@ void rc_held_note(struct rc_session *session, enum rc_call function, const struc
 	int at;
 	if (!may_hold(function, &at) || (function == RC_CALL_peer_copy && !is_held_by_copy(head)))
 		return;
-	if (waits_for_value(held, function))
+	if (waits_for_value(held, function, head))
 		raise(&held->valued, head->number);
 	uint64_t stream = stream_at(head, at);
 	if (__atomic_load_n(&held->stream, __ATOMIC_SEQ_CST) != stream)

@@ -81,6 +81,10 @@ CUresult graph_driver_event(CUevent event, uint64_t *id)
 	if (rc_handle_check(RC_KIND_EVENT, handle) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
 	*id = handle;
+	/* A launch of the graph may wait for another process. */
+	struct rc_session *session = rc_context_session();
+	if (session && rc_ipc_event_is(event))
+		__atomic_store_n(&session->held.graphs, true, __ATOMIC_RELAXED);
 	return rc_route_same(RC_KIND_EVENT, handle, CUDA_ERROR_NOT_SUPPORTED);
 }
 

@@ -57,7 +57,7 @@ static CUresult add(CUevent event)
 	return CUDA_SUCCESS;
 }
 
-static bool is_shared(CUevent event)
+bool rc_ipc_event_is(CUevent event)
 {
 	if (!__atomic_load_n(&count, __ATOMIC_RELAXED))
 		return false;
@@ -71,7 +71,7 @@ static bool is_shared(CUevent event)
 
 CUresult rc_ipc_event_settle(CUevent event)
 {
-	if (!is_shared(event))
+	if (!rc_ipc_event_is(event))
 		return CUDA_SUCCESS;
 	CUresult result = cuEventQuery(event);
 	return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
@@ -91,7 +91,7 @@ CUresult event_done_create(CUevent *event, unsigned flags)
 
 CUresult event_done_destroy(CUevent event)
 {
-	if (is_shared(event))
+	if (rc_ipc_event_is(event))
 		forget(event);
 	return capture_done_event(event);
 }
@@ -131,7 +131,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 		result = rc_link_get(&route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!handle || !is_shared(event))
+	if (!handle || !rc_ipc_event_is(event))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = rc_link_call(link, RC_CALL_ipc_get_event, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS && link->reply_len != sizeof *handle)

@@ -125,8 +125,21 @@ static void rounds_arrive_in_order(int line, CUdeviceptr memory, CUevent event)
 	OK(cuStreamDestroy(stream));
 }
 
+/* A small copy behind the other process's event reads its source when that process lets the stream go, and not before. */
+static CUdeviceptr copy_behind_event(CUstream stream, uint32_t source[16])
+{
+	CUdeviceptr to;
+	OK(cuMemHostRegister(source, 16 * sizeof *source, 0));
+	OK(cuMemAlloc(&to, 16 * sizeof *source));
+	OK(cuMemcpyHtoDAsync(to, source, 16 * sizeof *source, stream));
+	for (uint32_t i = 0; i < 16; i++)
+		source[i] = 700 + i;
+	return to;
+}
+
 static int child(int line)
 {
+	uint32_t source[16] = { 0 };
 	offer_t offer;
 	CUdeviceptr small, again, large, whole;
 	CUevent event;
@@ -156,11 +169,17 @@ static int child(int line)
 	OK(cuIpcOpenEventHandle(&event, offer.event));
 	EXPECT(cuEventQuery(event), CUDA_ERROR_NOT_READY); /* recorded behind a kernel that waits */
 	OK(cuStreamWaitEvent(stream, event, 0));
+	CUdeviceptr copied = copy_behind_event(stream, source);
 	append(stream, large + 4096, 5);
 	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	say(line, &byte, 1);
 	OK(cuStreamSynchronize(stream));
 	OK(cuEventQuery(event));
+	OK(cuMemcpyDtoH(source, copied, sizeof source));
+	for (uint32_t i = 0; i < 16; i++)
+		CHECK(source[i] == 700 + i);
+	OK(cuMemHostUnregister(source));
+	OK(cuMemFree(copied));
 	uint32_t log[2];
 	OK(cuMemcpyDtoH(log, large + 4096, sizeof log));
 	CHECK(log[0] == 1 && log[1] == 5);
