@@ -14,6 +14,7 @@
 #define DEVICES 3
 #define BYTES ((9u << 20) + 12) /* several pieces of a copy by way of the client, and a rest */
 #define WORDS (BYTES / 4)
+#define TAIL 4096 /* words */
 
 static struct place {
 	CUcontext context;
@@ -439,7 +440,8 @@ static void pinned_memory_is_awaited(int from, int to)
 	OK(cuMemFreeHost(pinned));
 }
 
-/* Two servers copy to the same memory, which neither has mapped. An event orders the copies. */
+/* Two servers copy to the same memory, which neither has mapped. An event orders the copies. The second one is short, so that its
+ * bytes are there before the last ones of the first copy, if nothing keeps them back. */
 static void copies_into_the_same_memory(int first, int second)
 {
 	struct place *a = &places[first], *b = &places[second];
@@ -455,10 +457,12 @@ static void copies_into_the_same_memory(int first, int second)
 		use(second);
 		OK(cuMemsetD32Async(b->memory, 1000 + round, WORDS, b->stream));
 		OK(cuStreamWaitEvent(b->stream, a->event, 0));
-		OK(cuMemcpyDtoHAsync(to, b->memory, BYTES, b->stream));
+		OK(cuMemcpyDtoHAsync(to + WORDS - TAIL, b->memory, 4 * TAIL, b->stream));
 		OK(cuStreamSynchronize(b->stream));
+		use(first);
+		OK(cuStreamSynchronize(a->stream));
 		for (uint32_t i = 0; i < WORDS; i++)
-			CHECK(to[i] == 1000 + round);
+			CHECK(to[i] == (i < WORDS - TAIL ? round : 1000 + round));
 	}
 	OK(cuMemHostUnregister(to));
 	free(to);
@@ -590,6 +594,17 @@ static void all(void)
 		tear_down(&places[i]);
 }
 
+/* The script delays what the first server sends. */
+static void same_memory(void)
+{
+	set_up();
+	peer_copies(); /* which opens the links */
+	copies_into_the_same_memory(0, 1);
+	copies_into_the_same_memory(0, 2);
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
 /* ---- a server dies ---- */
 
 /* What the lost server held up fails, at most two operations of each round. Each failure is reported by one call, which may
@@ -658,6 +673,8 @@ int main(int argc, char **argv)
 		all();
 	else if (argc == 2 && !strcmp(argv[1], "shapes"))
 		shapes();
+	else if (argc == 2 && !strcmp(argv[1], "same-memory"))
+		same_memory();
 	else if (argc == 2 && !strcmp(argv[1], "death"))
 		death();
 	else

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Copies and waits between three servers, and what is left of them when one of the three dies.
+# Copies and waits between three servers, what is left of them when one of the three dies, and one that sends its bytes late.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 program=$build/test/cuda/remote/peer
 remote_start
@@ -25,3 +25,17 @@ for worker in $(pgrep -P "${others[0]}"); do
 done
 echo >&4
 wait $client || fail "a lost server harmed the sessions of the others"
+
+# One server sends its bytes later than another server, which copies to the same memory afterwards.
+remote_stop || fail "something is left"
+rm -f "$folder"/ready "$folder"/*.ready
+export HEADRACE_TRANSPORT=tcp
+plain=$headraced
+headraced=$build/test/cuda/remote/headraced-faults
+HR_FAULTS=seed=1,delay=400 remote_start
+headraced=$plain
+list=$HEADRACE_SERVER
+remote_start_another second
+list=$list,$another
+remote_start_another third
+HEADRACE_SERVER=$list,$another timeout 240 "$program" same-memory || fail "copies into the same memory"
