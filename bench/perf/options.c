@@ -336,7 +336,8 @@ static void peer_fill(struct options *options)
 		memcpy(options->size, sizes, sizeof sizes);
 	if (!options->sizes)
 		options->sizes = options->quick ? sizeof quick / sizeof *quick : sizeof sizes / sizeof *sizes;
-	if (!options->peer.n)
+	options->peer_all = !options->peer.n;
+	if (options->peer_all)
 		peer_versions_parse(&options->peer, PEER_VERSIONS_ALL);
 }
 

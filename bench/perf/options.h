@@ -39,6 +39,7 @@ struct options {
 	bool sleeps;     /* for all variants */
 	bool quick;      /* sweep, peer: fewer sizes, less time */
 	struct peer_versions peer; /* TEST_PEER */
+	bool peer_all;   /* the versions are those of the default: some may be missing */
 	const char *local_driver; /* TEST_CUDA: softgpu or system; NULL: softgpu */
 	enum format format;
 	int result_fd; /* TEST_CUDA_CLIENT, TEST_PEER_CLIENT: descriptor to write the results to */

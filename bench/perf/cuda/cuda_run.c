@@ -65,6 +65,8 @@ int cuda_run(const char *self, char *const options[], char *const arguments[], v
 	int status = -1;
 	if (child > 0)
 		waitpid(child, &status, 0);
+	if (!got && child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == CUDA_RUN_MISSING)
+		return CUDA_RUN_MISSING;
 	if (got != size || status != 0) {
 		fprintf(stderr, "headrace-perf: the CUDA program under headrace-run%s%s did not finish\n", *options ? " " : "",
 			*options ? *options : "");

@@ -4,6 +4,7 @@
 #include "peer_copies.h"
 
 #include "cuda_driver.h"
+#include "cuda_run.h"
 #include "endpoint.h"
 #include "stats.h"
 
@@ -76,6 +77,12 @@ int measure_peer_client(const struct options *options)
 	for (unsigned i = 0; i < options->sizes; i++)
 		largest = options->size[i] > largest ? options->size[i] : largest;
 	set_up(largest);
+	CUresult first = d.copy_peer_async(to, to_context, from, from_context, largest, stream);
+	if (first == CUDA_SUCCESS)
+		first = d.stream_synchronize(stream);
+	if (first == CUDA_ERROR_NOT_SUPPORTED)
+		exit(CUDA_RUN_MISSING);
+	cuda_check(first, "cuMemcpyPeerAsync");
 	/* The first copies wait for the links of both directions, and use memory for the first time. */
 	copies(largest, 2);
 	cuda_check(d.copy_peer_async(from, from_context, to, to_context, largest, stream), "cuMemcpyPeerAsync");

@@ -45,22 +45,37 @@ static void arguments_make(const struct options *options, struct arguments *argu
 	memcpy(arguments->words, words, sizeof words);
 }
 
-/* Runs every version once for each round; results by round, version, size. */
-static int run_all(const struct options *options, const char *self, unsigned rounds, struct peer_result *results)
+/* The servers do not have a version. It is left out if it was not asked for by name. */
+static int leave_out(struct options *options, unsigned v)
+{
+	struct peer_versions *versions = &options->peer;
+	fprintf(stderr, "headrace-perf: peer: the servers do not have version %s%s\n", versions->version[v].name,
+		options->peer_all ? ": left out" : "");
+	versions->n--;
+	memmove(versions->version + v, versions->version + v + 1, (versions->n - v) * sizeof *versions->version);
+	return options->peer_all ? 0 : -1;
+}
+
+/* Runs every version once for each round; results by round, version, size. The first round finds out which versions there are. */
+static int run_all(struct options *options, const char *self, unsigned rounds, struct peer_result *results)
 {
 	struct arguments arguments;
 	unsigned sizes = options->sizes;
 	char *const no_options[] = { NULL };
 	arguments_make(options, &arguments);
 	for (unsigned round = 0; round < rounds; round++)
-		for (unsigned v = 0; v < options->peer.n; v++) {
+		for (unsigned v = 0; v < options->peer.n;) {
 			const struct peer_version *version = &options->peer.version[v];
 			set("HEADRACE_PEER", version->name);
 			set("HEADRACE_PEER_BUFFERS", version->buffers);
 			set("HEADRACE_PEER_CHUNK", version->chunk);
-			if (cuda_run(self, no_options, arguments.words, results, sizes * sizeof *results))
+			int status = cuda_run(self, no_options, arguments.words, results, sizes * sizeof *results);
+			if (status && (status != CUDA_RUN_MISSING || round || leave_out(options, v)))
 				return -1;
+			if (status)
+				continue;
 			results += sizes;
+			v++;
 		}
 	return 0;
 }
@@ -153,9 +168,10 @@ int measure_peer(const struct options *options, const char *self)
 		fprintf(stderr, "headrace-perf: no memory\n");
 		return -1;
 	}
-	int error = run_all(options, self, rounds, results);
+	struct options present = *options;
+	int error = run_all(&present, self, rounds, results);
 	if (!error)
-		report(options, rounds, results);
+		report(&present, rounds, results);
 	free(results);
 	return error;
 }

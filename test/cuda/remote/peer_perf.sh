@@ -24,4 +24,20 @@ if command -v python3 >/dev/null; then
 	python3 -c 'import json, sys
 for line in sys.stdin: assert json.loads(line)["median_us"] > 0' <"$folder/json" || fail "--json: $(cat "$folder/json")"
 fi
+
+# Versions that the servers do not have are left out, unless they are named.
+cat >"$folder/run" <<'END'
+#!/bin/sh
+case $HEADRACE_PEER in
+1 | ?a) exit 4 ;;
+esac
+exec env "$@"
+END
+chmod +x "$folder/run"
+export HEADRACE_RUN=$folder/run HEADRACE_PEER_MEASURE_MS=50
+$perf --quick --size 4 --seconds 0.001 --csv >"$folder/csv" 2>"$folder/err" || fail "missing versions: status $?"
+[ "$(awk -F, 'NR > 1 { printf "%s,", $2 }' "$folder/csv")" = "client,2b,3b,4b,hybrid," ] || fail "missing versions: $(cat "$folder/csv")"
+[ "$(grep -c 'do not have version .*: left out' "$folder/err")" = 4 ] || fail "missing versions: $(cat "$folder/err")"
+$perf --quick --size 4 --seconds 0.001 --peer client,1 >"$folder/csv" 2>"$folder/err" && fail "a missing version that was named: success"
+grep -q 'do not have version 1$' "$folder/err" || fail "a missing version that was named: $(cat "$folder/err")"
 exit 0
