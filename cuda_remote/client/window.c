@@ -18,15 +18,17 @@ struct rc_window_block {
 	struct rc_window_block *previous, *next; /* in the list of blocks with room; next also in the list of spare ones */
 };
 
-#define PLACES_UNIT ((uint64_t)1 << 21)
+/* NVIDIA's driver reserves addresses at a place that it is given only if this is a multiple of some tens of MiB (seen with
+ * driver 580); otherwise it chooses another place. */
+#define PLACES_UNIT ((uint64_t)1 << 30)
 #ifdef __SANITIZE_THREAD__
 /* ThreadSanitizer lets a program map only the ends of the address space: the last 1.5 TiB are one of them. */
 #define PLACES_BEGIN 0x7e8000000000u
-#define PLACES_MASK 0x3ffffu
+#define PLACES_MASK 0x1ffu
 #else
 /* Programs, libraries and stacks lie at both ends of the address space. A window lies between 16 and 80 TiB. */
 #define PLACES_BEGIN ((uint64_t)1 << 44)
-#define PLACES_MASK 0x1ffffffu
+#define PLACES_MASK 0xffffu
 #endif
 #define DRAWN_ATTEMPTS 12 /* in later ones the kernel chooses */
 
