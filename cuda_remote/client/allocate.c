@@ -116,7 +116,7 @@ static CUresult window_open(struct rc_link *link, struct rc_placing *placing, co
 	uint64_t bytes = window_bytes(device);
 	CUresult result = CUDA_ERROR_ALREADY_MAPPED;
 	for (unsigned attempt = 0; attempt < ATTEMPTS && result == CUDA_ERROR_ALREADY_MAPPED; attempt++) {
-		uint64_t base = rc_window_reserve(bytes, attempt);
+		uint64_t base = rc_window_reserve(bytes, false, attempt);
 		if (!base)
 			break;
 		result = window_offer(link, placing, base, bytes);

@@ -32,7 +32,7 @@ static void open_window(void)
 				    .page = PAGE, .unit = page };
 	if (window.bytes < LEAST)
 		window.bytes = LEAST;
-	window.base = rc_window_reserve(window.bytes, 0);
+	window.base = rc_window_reserve(window.bytes, true, 0);
 	none = !window.base || rc_window_open(&window);
 	if (!none)
 		windows[opened++] = window;

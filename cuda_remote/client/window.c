@@ -18,17 +18,23 @@ struct rc_window_block {
 	struct rc_window_block *previous, *next; /* in the list of blocks with room; next also in the list of spare ones */
 };
 
-/* NVIDIA's driver reserves addresses at a place that it is given only if this is a multiple of some tens of MiB (seen with
+/* NVIDIA's driver reserves addresses at a place that it is given only if this is a multiple of 32 MiB (measured with
  * driver 580); otherwise it chooses another place. */
 #define PLACES_UNIT ((uint64_t)1 << 30)
 #ifdef __SANITIZE_THREAD__
 /* ThreadSanitizer lets a program map only the ends of the address space: the last 1.5 TiB are one of them. */
-#define PLACES_BEGIN 0x7e8000000000u
-#define PLACES_MASK 0x1ffu
+#define DEVICES_BEGIN 0x7e8000000000u
+#define DEVICES_MASK 0x1ffu
+#define SHARED_BEGIN DEVICES_BEGIN
+#define SHARED_MASK DEVICES_MASK
 #else
-/* Programs, libraries and stacks lie at both ends of the address space. A window lies between 16 and 80 TiB. */
-#define PLACES_BEGIN ((uint64_t)1 << 44)
-#define PLACES_MASK 0xffffu
+/* Programs, libraries and stacks lie at both ends of the address space, and position-independent programs at 85 TiB. A window
+ * of a device's memory lies between 16 and 80 TiB, one of shared memory between 96 and 112 TiB: a process that opens memory of
+ * another one has to have it at the address that the other one chose. */
+#define DEVICES_BEGIN ((uint64_t)16 << 40)
+#define DEVICES_MASK 0xffffu
+#define SHARED_BEGIN ((uint64_t)96 << 40)
+#define SHARED_MASK 0x3fffu
 #endif
 #define DRAWN_ATTEMPTS 12 /* in later ones the kernel chooses */
 
@@ -58,12 +64,13 @@ bool rc_window_reserve_at(uint64_t base, uint64_t bytes)
 	return false;
 }
 
-uint64_t rc_window_reserve(uint64_t bytes, unsigned attempt)
+uint64_t rc_window_reserve(uint64_t bytes, bool shared, unsigned attempt)
 {
 	uint32_t drawn;
 	if (attempt >= DRAWN_ATTEMPTS || getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
 		return reserve_anywhere(bytes);
-	uint64_t base = PLACES_BEGIN + (drawn & PLACES_MASK) * PLACES_UNIT;
+	uint64_t base = shared ? SHARED_BEGIN + (drawn & SHARED_MASK) * PLACES_UNIT :
+				 DEVICES_BEGIN + (drawn & DEVICES_MASK) * PLACES_UNIT;
 	return rc_window_reserve_at(base, bytes) ? base : reserve_anywhere(bytes);
 }
 

@@ -23,8 +23,9 @@ struct rc_window {
 	struct rc_window_block *spare;
 };
 
-/* Reserves bytes of addresses, where the kernel or chance puts them. attempt: which place is tried. 0: no such addresses. */
-uint64_t rc_window_reserve(uint64_t bytes, unsigned attempt);
+/* Reserves bytes of addresses, where the kernel or chance puts them. shared: for memory of the host that workers map too.
+ * attempt: which place is tried. 0: no such addresses. */
+uint64_t rc_window_reserve(uint64_t bytes, bool shared, unsigned attempt);
 /* Reserves these addresses. False: part of them is in use. */
 bool rc_window_reserve_at(uint64_t base, uint64_t bytes);
 void rc_window_release(uint64_t base, uint64_t bytes);
