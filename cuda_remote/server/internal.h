@@ -470,10 +470,10 @@ bool server_data_refuse(uint64_t copy);
 /* A call that begins an asynchronous copy is not executed, because of result: tells the client. Returns result. */
 CUresult server_later_refuse(struct server_call *call, CUresult result);
 bool server_is_later(uint16_t function);
-/* Begins an asynchronous copy to the host whose bytes stay on the device until they are sent. array: NULL, or the copy as the driver
- * is to get it, whose source is an array. */
+/* Begins an asynchronous copy to the host. Its bytes stay on the device until the data connection can send them. array: NULL, or
+ * the copy's description for the driver, if its source is an array. */
 CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, const CUDA_MEMCPY3D *array);
-/* Begins an asynchronous copy to the device, or to an array, whose bytes the client sends when the stream has come to it. */
+/* Begins an asynchronous copy to the device or to an array. The client sends the bytes when the stream reaches the copy. */
 CUresult server_fetch_issue(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, const CUDA_MEMCPY3D *array);
 /* The worker is ending. */
 void server_data_break(void);

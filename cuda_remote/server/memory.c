@@ -201,8 +201,8 @@ CUresult serve_memory_alloc_pitch(struct server_call *call)
 	return result == CUDA_SUCCESS ? server_give_bytes(call, &pitch, sizeof pitch) : result;
 }
 
-/* Of the attributes, the driver may set only the one whose value is a number. NVIDIA's driver refuses it for mapped memory
- * (placed/). There the client alone does what the attribute demands: its synchronous calls wait. */
+/* Only CU_POINTER_ATTRIBUTE_SYNC_MEMOPS can be set. NVIDIA's driver refuses it for memory that the worker has mapped (placed/).
+ * The worker then reports success: the client itself waits in synchronous calls on memory with this attribute. */
 CUresult serve_pointer_attribute(struct server_call *call)
 {
 	struct rc_args_cuPointerSetAttribute args;

@@ -88,7 +88,7 @@ static void free_ended(struct fetch *fetch)
 }
 
 /* Lets the stream go on. The failure is latched before: the call that waits for the stream reports it. The call has reported its
- * own. The client is told if it has not been asked for all bytes. */
+ * own. If the client has not been asked for all bytes, it is told. */
 static void close_active(struct server_thread *thread, struct fetch *fetch)
 {
 	pthread_mutex_lock(&lock);

@@ -498,7 +498,8 @@ static CUresult export_locked(CUdeviceptr address, struct placed_exported *expor
 	return CUDA_SUCCESS;
 }
 
-/* Waits a little for the work of the current context, in the order of calls: what ends the wait may come later. */
+/* Polls until the context has no work, for at most IDLE_TRIES pauses. The caller is in the order of calls, so a stream may wait
+ * for a call that comes later; CUDA_ERROR_NOT_SUPPORTED then. */
 static CUresult become_idle(CUcontext context)
 {
 	CUevent event;

@@ -153,6 +153,7 @@ static void long_copies(void)
 		host[BYTES / 4 - 1] = round;
 		OK(cuMemcpyHtoDAsync(memory, host, BYTES, stream)); /* the first one opens the data connection */
 		OK(cuStreamSynchronize(stream));
+		/* A call shortly after another one is gathered in any case: the next one has to come alone. */
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 		unsigned before = sends();
 		OK(cuMemcpyHtoDAsync(memory, host, BYTES, stream));
