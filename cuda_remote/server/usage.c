@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Counts for headrace-info: calls served, and device memory in use. The driver's functions that allocate and free are
- * replaced by functions that charge the session's quota, count, and call them. Destroying or resetting a context subtracts the memory that was
- * allocated in it.
+ * replaced by functions that charge the session's quota, count, and call them. Destroying or resetting a context
+ * subtracts the memory that was allocated in it. Arrays and limits: usage_objects.c.
  */
-#include "cuda_remote/server/internal.h"
+#include "cuda_remote/server/usage.h"
 
 #include <stdlib.h>
 
@@ -116,7 +116,7 @@ static struct allocation *take(struct allocation **at)
 }
 
 /* Subtracts the allocation at this address. NULL: it is not counted. */
-static struct allocation *take_at(CUdeviceptr address)
+struct allocation *server_usage_take(uint64_t address)
 {
 	struct allocation *allocation = NULL;
 	pthread_mutex_lock(&lock);
@@ -137,13 +137,39 @@ static void discard(struct allocation *allocation)
 }
 
 /* Frees the record of an allocation that the driver was asked to free; counts it again if the driver refused. */
-static CUresult settle(struct allocation *allocation, CUresult result)
+CUresult server_usage_settle(struct allocation *allocation, CUresult result)
 {
 	if (allocation && result == CUDA_SUCCESS)
 		discard(allocation);
 	else if (allocation)
 		insert(allocation);
 	return result;
+}
+
+bool server_usage_charge(struct server_charge *charge, uint64_t address, uint64_t bytes)
+{
+	struct allocation *before = address ? server_usage_take(address) : NULL;
+	uint64_t held = before ? before->charged : 0;
+	*charge = (struct server_charge){ .before = before, .bytes = bytes, .more = bytes > held ? bytes - held : 0,
+					  .gpu = server_quota_gpu() };
+	if (server_quota_charge(charge->gpu, charge->more))
+		return true;
+	server_usage_settle(before, CUDA_ERROR_OUT_OF_MEMORY);
+	return false;
+}
+
+void server_usage_charged(const struct server_charge *charge, uint64_t address)
+{
+	struct allocation *before = charge->before;
+	if (!address) {
+		server_quota_release(charge->gpu, charge->more);
+		server_usage_settle(before, CUDA_ERROR_OUT_OF_MEMORY);
+		return;
+	}
+	if (before && before->charged > charge->bytes)
+		server_quota_release(charge->gpu, before->charged - charge->bytes);
+	free(before);
+	note_allocation(address, charge->bytes);
 }
 
 /* What ends with a context. */
@@ -253,11 +279,11 @@ static CUresult quota_info(size_t *free_bytes, size_t *total)
 /* Subtracts before it frees: once the memory is free, another thread may get the same address. */
 static CUresult count_free(CUdeviceptr address)
 {
-	struct allocation *allocation = take_at(address);
+	struct allocation *allocation = server_usage_take(address);
 	if (server_placed_at(address))
-		return settle(allocation, server_placed_free(address, true));
+		return server_usage_settle(allocation, server_placed_free(address, true));
 	struct server_opened *opened = allocation ? NULL : server_ipc_freeing(address);
-	CUresult result = settle(allocation, real.cuMemFree_v2(address));
+	CUresult result = server_usage_settle(allocation, real.cuMemFree_v2(address));
 	server_ipc_freed(opened, result);
 	return result;
 }
@@ -265,17 +291,17 @@ static CUresult count_free(CUdeviceptr address)
 CUresult server_usage_unplace(CUdeviceptr address)
 {
 	if (server_placed_at(address))
-		return settle(take_at(address), server_placed_free(address, false));
+		return server_usage_settle(server_usage_take(address), server_placed_free(address, false));
 	return driver.cuMemFree_v2 ? driver.cuMemFree_v2(address) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult count_free_async(CUdeviceptr address, CUstream stream)
 {
-	struct allocation *allocation = take_at(address);
+	struct allocation *allocation = server_usage_take(address);
 	if (server_placed_at(address))
-		return settle(allocation, server_placed_free_async(address, stream));
+		return server_usage_settle(allocation, server_placed_free_async(address, stream));
 	struct server_opened *opened = allocation ? NULL : server_ipc_freeing(address);
-	CUresult result = settle(allocation, real.cuMemFreeAsync(address, stream));
+	CUresult result = server_usage_settle(allocation, real.cuMemFreeAsync(address, stream));
 	server_ipc_freed(opened, result);
 	return result;
 }
@@ -342,4 +368,5 @@ void server_usage_watch(void)
 	WATCH(cuDevicePrimaryCtxReset_v2, count_context_reset)
 	WATCH(cuCtxEnablePeerAccess, grant_enable_peer)
 #undef WATCH
+	server_usage_watch_objects();
 }

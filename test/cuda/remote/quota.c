@@ -73,6 +73,56 @@ static void check_context(void)
 	check_info(16 * MIB);
 }
 
+static void check_arrays(void)
+{
+	CUarray plain, box;
+	CUmipmappedArray mipmapped;
+	CUDA_ARRAY_DESCRIPTOR flat = { .Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2 };
+	CUDA_ARRAY3D_DESCRIPTOR cube = { .Width = 128, .Height = 128, .Depth = 64, .Format = CU_AD_FORMAT_HALF,
+					 .NumChannels = 4 };
+	CUDA_ARRAY3D_DESCRIPTOR square = { .Width = 512, .Height = 512, .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+					   .NumChannels = 1 };
+	OK(cuArrayCreate(&plain, &flat));
+	check_info(8 * MIB);
+	OK(cuArray3DCreate(&box, &cube));
+	check_info(0);
+	CHECK(cuMipmappedArrayCreate(&mipmapped, &square, 1) == CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuArrayDestroy(box));
+	check_info(8 * MIB);
+	OK(cuMipmappedArrayCreate(&mipmapped, &square, 3));
+	check_info(8 * MIB - 512 * 512 - 256 * 256 - 128 * 128);
+	OK(cuMipmappedArrayDestroy(mipmapped));
+	flat.Height = 1025;
+	CHECK(cuArrayCreate(&plain, &flat) == CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuArrayDestroy(plain));
+	check_info(16 * MIB);
+}
+
+/* Memory of a context's limits, and an array that ends with the context. */
+static void check_limits(void)
+{
+	CUarray array;
+	CUcontext primary, second;
+	CUDA_ARRAY_DESCRIPTOR flat = { .Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_UNSIGNED_INT16, .NumChannels = 1 };
+	OK(cuCtxGetCurrent(&primary));
+	OK(cuCtxCreate(&second, NULL, 0, 0));
+	OK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 10 * MIB));
+	check_info(6 * MIB);
+	OK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 12 * MIB));
+	check_info(4 * MIB);
+	CHECK(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 5 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 17 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+	check_info(4 * MIB);
+	OK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 * MIB));
+	OK(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 5 * MIB));
+	check_info(3 * MIB);
+	OK(cuArrayCreate(&array, &flat));
+	check_info(MIB);
+	OK(cuCtxDestroy(second));
+	OK(cuCtxSetCurrent(primary));
+	check_info(16 * MIB);
+}
+
 int main(void)
 {
 	start();
@@ -81,6 +131,8 @@ int main(void)
 	check_pitch();
 	check_pools();
 	check_context();
+	check_arrays();
+	check_limits();
 	end();
 	return 0;
 }
