@@ -132,9 +132,23 @@ static void tap(enum hr_log_level level, const char *text, size_t length)
 	pthread_mutex_unlock(&logs.lock);
 }
 
-/* Runs when the library is loaded, before any call of the program and any thread of this library. */
+static void lock_logs(void)
+{
+	pthread_mutex_lock(&logs.lock);
+}
+
+static void unlock_logs(void)
+{
+	pthread_mutex_unlock(&logs.lock);
+}
+
+/*
+ * Runs when the library is loaded, before any call of the program and any thread of this library. fork waits for the lock,
+ * so that a child can log.
+ */
 __attribute__((constructor)) static void listen_to_log(void)
 {
+	pthread_atfork(lock_logs, unlock_logs, unlock_logs);
 	hr_log_set_tap(tap);
 }
 

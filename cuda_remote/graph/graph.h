@@ -81,7 +81,7 @@ typedef struct graph_handle {
 typedef struct graph_object {
 	struct graph_object *next;
 	CUuserObject object;
-	unsigned count; /* references that the graph holds */
+	uint64_t count; /* references that the graph holds */
 } graph_object_t;
 
 struct CUgraph_st {

@@ -25,12 +25,12 @@ static CUresult enter(CUuserObject object, unsigned count)
 	return CUDA_SUCCESS;
 }
 
-static void hold(CUuserObject object, unsigned count)
+static void hold(CUuserObject object, uint64_t count)
 {
 	__atomic_add_fetch(&object->references, count, __ATOMIC_RELAXED);
 }
 
-static void release(CUuserObject object, unsigned count)
+static void release(CUuserObject object, uint64_t count)
 {
 	/* Orders what each holder did with the resource before the destructor: all releases pair with each other. */
 	if (__atomic_sub_fetch(&object->references, count, __ATOMIC_ACQ_REL))
@@ -80,7 +80,7 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 	return CUDA_SUCCESS;
 }
 
-static CUresult list(CUgraph graph, CUuserObject object, unsigned count)
+static CUresult list(CUgraph graph, CUuserObject object, uint64_t count)
 {
 	graph_object_t *entry = graph->objects;
 	while (entry && entry->object != object)

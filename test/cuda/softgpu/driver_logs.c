@@ -6,6 +6,8 @@
 #include "driver.h"
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct heard {
@@ -183,6 +185,35 @@ static void callbacks_come_and_go_while_others_log(void)
 	OK(cuLogsUnregisterCallback(stays));
 }
 
+static bool all_forked;
+
+static void *fail_until_all_forked(void *unused)
+{
+	while (!__atomic_load_n(&all_forked, __ATOMIC_RELAXED))
+		EXPECT(cuLogsDumpToFile(NULL, "/nowhere/at/all", 0), CUDA_ERROR_INVALID_VALUE);
+	return unused;
+}
+
+/* Each child logs. It would wait without end for a lock that the other thread held at the fork. */
+static void a_child_logs_after_fork(void)
+{
+	pthread_t thread;
+	int status;
+	CHECK(!pthread_create(&thread, NULL, fail_until_all_forked, NULL));
+	for (int i = 0; i < 300; i++) {
+		pid_t child = fork();
+		CHECK(child >= 0);
+		if (!child) {
+			alarm(60);
+			EXPECT(cuLogsDumpToFile(NULL, "/nowhere/at/all", 0), CUDA_ERROR_INVALID_VALUE);
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+	}
+	__atomic_store_n(&all_forked, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
 static struct slow {
 	unsigned entered, leave, returned;
 	CUlogsCallbackHandle handle;
@@ -237,5 +268,6 @@ int main(void)
 	old_messages_go_and_that_is_told();
 	callbacks_come_and_go_while_others_log();
 	a_callback_is_left_before_it_is_unregistered();
+	a_child_logs_after_fork();
 	return 0;
 }

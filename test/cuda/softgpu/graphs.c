@@ -2,6 +2,7 @@
 /* Building graphs: nodes, edges, queries, clones, and what is refused. */
 #include "graph.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 static CUcontext context;
@@ -303,6 +304,26 @@ static void user_objects_live_as_long_as_their_references(void)
 	EXPECT(cuUserObjectRetain(object, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A graph with more references than a 32-bit number can count. */
+static void user_objects_have_many_references(void)
+{
+	CUgraph graph;
+	CUuserObject object;
+	int data = 1;
+	destroyed = 0;
+	OK(cuUserObjectCreate(&object, &data, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	OK(cuGraphCreate(&graph, 0));
+	for (int i = 0; i < 3; i++)
+		OK(cuGraphRetainUserObject(graph, object, INT_MAX, 0));
+	for (int i = 0; i < 3; i++)
+		OK(cuGraphReleaseUserObject(graph, object, INT_MAX));
+	EXPECT(cuGraphReleaseUserObject(graph, object, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK(destroyed == 0);
+	OK(cuUserObjectRelease(object, 1));
+	CHECK(destroyed == 1);
+	OK(cuGraphDestroy(graph));
+}
+
 static void conditions_belong_to_their_graph(void)
 {
 	CUgraph graph, other, body;
@@ -439,6 +460,7 @@ int main(void)
 	clones_are_copies_and_find_their_nodes();
 	attributes_of_kernel_nodes();
 	user_objects_live_as_long_as_their_references();
+	user_objects_have_many_references();
 	conditions_belong_to_their_graph();
 	graphs_hold_no_circles();
 	a_body_is_not_taken_away_from_a_capture();
