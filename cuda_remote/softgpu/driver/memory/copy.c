@@ -17,6 +17,8 @@
 /* If the stream is idle, the calling thread does work up to this size itself: a hand-over would cost more. */
 #define INLINE_BYTES (32u << 10)
 #define INLINE_COPY (256u << 10)
+/* A copy of one row up to this size takes less time than claiming the stream. */
+#define SHORT_BYTES 4096
 /* A pageable source up to this size is copied aside; for a larger one, the call waits. */
 #define STAGE_BYTES (64u << 10)
 /*
@@ -123,6 +125,19 @@ static void copy_now(const copy_box_t *box, bool streaming)
 	copy_pace_end(until);
 }
 
+static void copy_short(const void *argument)
+{
+	const copy_box_t *box = argument;
+	memmove((void *)(uintptr_t)box->to.address, (const void *)(uintptr_t)box->from.address, box->width);
+}
+
+/* Copies a short row at once if the stream is idle. Pageable memory may make the thread wait, so it is not copied so. */
+static bool did_short(CUstream stream, const copy_box_t *box, enum side_memory to, enum side_memory from)
+{
+	return box->width <= SHORT_BYTES && box->height == 1 && box->depth == 1 && to != SIDE_PAGEABLE && from != SIDE_PAGEABLE &&
+	       !copy_is_paced() && queue_do(stream, copy_short, box);
+}
+
 static CUresult copy_run(command_t *command)
 {
 	copy_command_t *copy = (copy_command_t *)command;
@@ -205,6 +220,8 @@ CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
 		    (from == SIDE_PAGEABLE && !staged && !in_order) || (now && !staged);
 	bool streaming = is_streaming(stream, box, bytes, to);
+	if (did_short(stream, box, to, from))
+		return CUDA_SUCCESS;
 	if ((wait || bytes <= INLINE_COPY) && queue_claim(stream)) {
 		copy_now(box, streaming);
 		queue_unclaim(stream);

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <time.h>
 
 HR_SETTING(bus_setting, "HEADRACE_SOFTGPU_BUS_MBPS", "0", 0, 1000000,
@@ -20,13 +19,18 @@ static void read_bandwidth(void)
 		bandwidth = 0; /* logged */
 }
 
-uint64_t copy_pace_begin(const copy_box_t *box)
+bool copy_is_paced(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct timespec now;
 	pthread_once(&once, read_bandwidth);
+	return bandwidth > 0;
+}
+
+uint64_t copy_pace_begin(const copy_box_t *box)
+{
+	struct timespec now;
 	bool over_bus = (box->to.kind == COPY_HOST) != (box->from.kind == COPY_HOST);
-	if (!bandwidth || !over_bus)
+	if (!copy_is_paced() || !over_bus)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +

@@ -476,15 +476,39 @@ bool queue_submit_wait(CUstream stream, CUstream on, uint64_t sequence)
 	return true;
 }
 
+/* True if a command of the stream would wait for nothing. With the lock held. */
+static bool is_free(CUstream stream)
+{
+	const queue_group_t *group = stream->group;
+	if (stream->state != QUEUE_IDLE)
+		return false;
+	if (stream->legacy)
+		return !group->busy;
+	return !stream->blocking || !group->legacy || group->legacy->state == QUEUE_IDLE;
+}
+
+bool queue_is_free(CUstream stream)
+{
+	pthread_mutex_lock(&queue.lock);
+	bool free_now = is_free(stream);
+	pthread_mutex_unlock(&queue.lock);
+	return free_now;
+}
+
+bool queue_do(CUstream stream, void (*run)(const void *argument), const void *argument)
+{
+	pthread_mutex_lock(&queue.lock);
+	bool free_now = is_free(stream);
+	if (free_now)
+		run(argument);
+	pthread_mutex_unlock(&queue.lock);
+	return free_now;
+}
+
 bool queue_claim(CUstream stream)
 {
 	pthread_mutex_lock(&queue.lock);
-	queue_group_t *group = stream->group;
-	bool free_now = stream->state == QUEUE_IDLE;
-	if (stream->legacy)
-		free_now = free_now && !group->busy;
-	else if (stream->blocking)
-		free_now = free_now && (!group->legacy || group->legacy->state == QUEUE_IDLE);
+	bool free_now = is_free(stream);
 	if (free_now) {
 		count_submission(stream);
 		stream->claim_ticket = ++queue.ticket;

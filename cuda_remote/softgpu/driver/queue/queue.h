@@ -120,6 +120,11 @@ bool queue_submit_wait(CUstream stream, CUstream on, uint64_t sequence);
  */
 bool queue_claim(CUstream stream);
 void queue_unclaim(CUstream stream);
+/* The same for work that takes less time than a claim: calls back under the queue's lock. work may not call functions of this
+ * header, and must not wait. */
+bool queue_do(CUstream stream, void (*work)(const void *argument), const void *argument);
+/* True if the stream is idle and has nothing to wait for. */
+bool queue_is_free(CUstream stream);
 
 /* The number of the last command submitted, and whether the command with a number is complete. */
 uint64_t queue_submitted(CUstream stream);

@@ -75,14 +75,13 @@ CUresult event_record(CUevent event, CUstream stream, bool external)
 		return result;
 	if (event->shared)
 		return ipc_event_record(event->shared, stream);
-	if (queue_claim(stream)) {
+	if (queue_is_free(stream)) {
 		uint64_t time = now();
 		pthread_mutex_lock(&events_lock);
 		event->record++;
 		event->time = time;
 		before = move(event, NULL, 0);
 		pthread_mutex_unlock(&events_lock);
-		queue_unclaim(stream);
 	} else {
 		record_command_t *record = calloc(1, sizeof *record);
 		if (!record)
