@@ -486,7 +486,7 @@ CUresult serve_copy_up_later(struct server_call *call);
 
 /* A call is about to be executed; its reply is about to be sent. counts: it makes the session busy. */
 void server_usage_call(bool counts);
-void server_usage_call_end(bool counts);
+void server_usage_call_end(bool counts, bool in_order);
 /* Counts an allocation that takes its bytes from the budget, which is charged as a whole; cuMemFree subtracts it. */
 void server_usage_placed(CUdeviceptr address, uint64_t bytes);
 /* Frees such an allocation, which no work uses any more: the driver need not wait. */

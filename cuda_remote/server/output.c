@@ -43,14 +43,15 @@ static struct output {
 	int fd; /* where the driver writes */
 	enum rc_text_stream stream;
 	off_t taken;     /* bytes of the file that were sent; atomic */
-	const uint8_t *view; /* the mapped file; NULL: it is not mapped. Under the lock */
-	int old;         /* the file before this one: a write to it may have ended after the replacement. -1: none */
+	const uint8_t *view; /* the mapped file, always at this address; NULL: it is not mapped; atomic */
+	int old;         /* the file before this one: a write to it may have ended after the replacement. -1: none; atomic */
 	off_t old_taken;
 } outputs[] = {
 	{ .fd = STDOUT_FILENO, .stream = RC_TEXT_STDOUT, .old = -1 },
 	{ .fd = STDERR_FILENO, .stream = RC_TEXT_STDERR, .old = -1 },
 };
 #define OUTPUTS (sizeof outputs / sizeof outputs[0])
+static bool sending; /* a thread has the lock, and changes the outputs; atomic */
 
 /* Makes the output's descriptor refer to a new file. */
 static int fresh_file(struct output *output, const char *name)
@@ -61,11 +62,12 @@ static int fresh_file(struct output *output, const char *name)
 	    fcntl(file, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) || dup2(file, fd) < 0)
 		error = -errno;
 	size_t size = (size_t)server_limit(SERVER_LIMIT_OUTPUT);
-	if (!error && output->view)
-		munmap((void *)(uintptr_t)output->view, size);
-	void *view = error ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
+	/* Other threads look at the view without a lock, so it is never unmapped. */
+	void *before = (void *)(uintptr_t)output->view;
+	void *view = error ? MAP_FAILED :
+			     mmap(before, size, PROT_READ, MAP_SHARED | MAP_NORESERVE | (before ? MAP_FIXED : 0), file, 0);
 	if (!error)
-		output->view = view == MAP_FAILED ? NULL : view;
+		__atomic_store_n(&output->view, view == MAP_FAILED ? NULL : view, __ATOMIC_RELAXED);
 	if (file >= 0)
 		close(file);
 	return error;
@@ -136,7 +138,7 @@ static int replace(struct server_thread *thread, struct output *output)
 			close(old);
 		return error; /* keep the present file until it is full */
 	}
-	output->old = old;
+	__atomic_store_n(&output->old, old, __ATOMIC_RELAXED);
 	output->old_taken = output->taken;
 	__atomic_store_n(&output->taken, 0, __ATOMIC_RELAXED);
 	return error;
@@ -148,7 +150,7 @@ static int ship(struct server_thread *thread, struct output *output, char *piece
 	if (output->old >= 0) {
 		error = drain(thread, output->old, output->stream, &output->old_taken, piece);
 		close(output->old);
-		output->old = -1;
+		__atomic_store_n(&output->old, -1, __ATOMIC_RELAXED);
 	}
 	if (!error)
 		error = drain(thread, output->fd, output->stream, &output->taken, piece);
@@ -157,24 +159,28 @@ static int ship(struct server_thread *thread, struct output *output, char *piece
 	return error;
 }
 
-/* Under the lock. */
+/* Takes no lock. What was written before this call is either seen, or sent by a thread that began to send after this had looked
+ * at `sending`. */
 static bool seems_written(const struct output *output)
 {
 	static const uint8_t nothing[LOOKED_AT];
-	if (!output->view || output->old >= 0 || output->taken > (off_t)server_limit(SERVER_LIMIT_OUTPUT) - LOOKED_AT)
+	uint8_t first[LOOKED_AT];
+	const uint8_t *view = __atomic_load_n(&output->view, __ATOMIC_RELAXED);
+	off_t taken = __atomic_load_n(&output->taken, __ATOMIC_RELAXED);
+	if (!view || __atomic_load_n(&output->old, __ATOMIC_RELAXED) >= 0 ||
+	    taken > (off_t)server_limit(SERVER_LIMIT_OUTPUT) - LOOKED_AT)
 		return true;
-	return memcmp(output->view + output->taken, nothing, LOOKED_AT) != 0;
+	memcpy(first, view + taken, LOOKED_AT);
+	return memcmp(first, nothing, LOOKED_AT) != 0;
 }
 
 /* True if it is not worth to ask the kernel whether anything was written. */
 static bool is_quiet(struct server_thread *thread)
 {
-	bool any = ++thread->looks % ASK_AFTER == 0;
-	if (any || pthread_mutex_trylock(&lock))
-		return false;
-	for (size_t i = 0; i < OUTPUTS; i++)
-		any |= seems_written(&outputs[i]);
-	pthread_mutex_unlock(&lock);
+	/* Acquire pairs with the release in server_output_ship. */
+	bool any = ++thread->looks % ASK_AFTER == 0 || __atomic_load_n(&sending, __ATOMIC_ACQUIRE);
+	for (size_t i = 0; i < OUTPUTS && !any; i++)
+		any = seems_written(&outputs[i]);
 	return !any;
 }
 
@@ -192,10 +198,12 @@ int server_output_ship(struct server_thread *thread)
 	if (!any)
 		return 0;
 	pthread_mutex_lock(&lock);
+	__atomic_store_n(&sending, true, __ATOMIC_SEQ_CST);
 	char *piece = malloc(PIECE); /* if NULL, a later call sends the output */
 	for (size_t i = 0; i < OUTPUTS && piece && !error; i++)
 		error = ship(thread, &outputs[i], piece);
 	free(piece);
+	__atomic_store_n(&sending, false, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 	return error;
 }

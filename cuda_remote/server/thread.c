@@ -262,11 +262,11 @@ static void execute(struct server_thread *thread)
 	/* Before the next call may be issued: a waiting call, on any thread, must find the failure. */
 	if (result != CUDA_SUCCESS && !(call.flags & RC_CALL_WAIT))
 		server_latch_set(call.number, thread->head.function, result);
+	server_usage_call_end(counts, call.holds_order);
 	server_order_release(&call);
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s: %d", (unsigned long long)call.number,
 		       rc_call_names[thread->head.function], (int)result);
-	server_usage_call_end(counts);
 	if (!(call.flags & RC_CALL_WAIT))
 		return;
 	if (server_entries[thread->head.function].mode == SERVER_SYNC)

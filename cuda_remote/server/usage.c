@@ -40,19 +40,28 @@ void server_usage_connection(bool begins)
 	__atomic_fetch_add(begins ? &usage->connections : &usage->connections_ended, 1, __ATOMIC_RELAXED);
 }
 
+/* Adds 1 to a count that only the call order's holder changes, without a locked instruction. */
+static void count_in_order(uint64_t *count)
+{
+	__atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+}
+
 /* A client may begin a call on one connection because it has the reply to another one's. This order passes through the
  * client's process. The release and the acquire make it an order of this process's threads, among which a link's threads read
- * and write memory of the software GPU themselves. */
+ * and write memory of the software GPU themselves. For a call that has not left the call order, the latter is enough. */
 void server_usage_call(bool counts)
 {
 	if (counts)
-		__atomic_fetch_add(&usage->calls, 1, __ATOMIC_RELAXED);
-	(void)__atomic_load_n(&usage->ended, __ATOMIC_ACQUIRE);
+		count_in_order(&usage->calls);
+	(void)__atomic_load_n(&usage->ended_outside, __ATOMIC_ACQUIRE);
 }
 
-void server_usage_call_end(bool counts)
+void server_usage_call_end(bool counts, bool in_order)
 {
-	__atomic_fetch_add(&usage->ended, counts, __ATOMIC_RELEASE);
+	if (!in_order)
+		__atomic_fetch_add(&usage->ended_outside, counts, __ATOMIC_RELEASE);
+	else if (counts)
+		count_in_order(&usage->ended);
 }
 
 void server_usage_add(uint32_t gpu, uint64_t bytes)

@@ -317,7 +317,8 @@ static bool is_active(struct worker *worker)
 {
 	const struct worker_usage *usage = worker->process.usage;
 	uint64_t calls = __atomic_load_n(&usage->calls, __ATOMIC_RELAXED);
-	bool active = calls != worker->seen_calls || calls != __atomic_load_n(&usage->ended, __ATOMIC_RELAXED);
+	bool active = calls != worker->seen_calls || calls != __atomic_load_n(&usage->ended, __ATOMIC_RELAXED) +
+								   __atomic_load_n(&usage->ended_outside, __ATOMIC_RELAXED);
 	worker->seen_calls = calls;
 	return active;
 }
