@@ -77,6 +77,8 @@ enum rc_call_flags {
 	RC_CALL_PER_THREAD = 1u << 1, /* the function's _ptds variant: the default stream is the thread's own */
 	RC_CALL_OWN = 1u << 2,        /* a waiting call of the client library's own threads: does not report the failure of an
 				       * earlier call, which the program's next waiting call must report */
+	RC_CALL_ALONE = 1u << 3,      /* the work of all earlier calls is complete: the call need not leave the call order, as it
+				       * waits for its own work only. copy_down_reply and copy_pinned_wait */
 };
 
 struct rc_wire_call {

@@ -12,6 +12,7 @@
  *	pinned.c    memory shared with workers on this host  shared_window.c  the addresses of such memory
  *	memory.c    table of allocations                    copy.c    copies between host and device
  *	data/       the connection for the bytes of asynchronous copies
+ *	done.c      what is known to be complete
  *	held.c      whether a stream may be held            delay.c   calls that are gathered before they are sent
  *	chunks.c    chunks on a connection, staging area    rows.c    the bytes of a copy on the host
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
@@ -66,12 +67,20 @@ struct rc_device {
 	unsigned retained, flags;
 };
 
+/* What is known of the calls of one kind, of which each may give a stream work; atomic. */
+struct rc_track {
+	uint64_t last;   /* number of the last such call, or higher */
+	uint64_t stream; /* the only stream that such calls named since the work of all of them was complete, as rc_track_stream
+			  * numbers streams; RC_TRACK_SEVERAL: it may have been several */
+	uint64_t done;   /* the work of such calls up to this number is complete */
+};
+
+/* There are several streams, or the stream is not known. No handle has this value. */
+#define RC_TRACK_SEVERAL UINT64_MAX
+
 /* Of held.c; atomic. */
 struct rc_held {
-	uint64_t last;   /* number of the last call that may hold a stream, or higher */
-	uint64_t stream; /* the only stream that such calls named since no stream was held, as held.c numbers streams;
-			  * UINT64_MAX: it may have been several */
-	uint64_t done;   /* no call up to this number holds a stream */
+	struct rc_track track; /* of the calls that may hold a stream */
 	uint64_t valued; /* number of the last call that may make a stream wait for a value, for another server or for another
 			  * process, or higher */
 	bool graphs;     /* a graph may wait for a value or for another process */
@@ -85,7 +94,10 @@ struct rc_session {
 	bool several;             /* calls were made in more than one context; atomic */
 	uint32_t only;            /* index of the first context that a call was made in; atomic */
 	uint64_t settled;         /* while there is one context: the work of all calls up to this number is complete; atomic */
+	uint64_t heard;           /* the program has been told of all failures of calls up to this number; atomic */
+	bool left;                /* a context has ended; atomic */
 	struct rc_held held;
+	struct rc_track other;    /* of the calls that give a stream work and cannot hold it */
 	unsigned index;           /* of the session in the process, of the server in the list */
 	int driver_version;
 	uint32_t gpu;             /* the only GPU of the server that the list names, or RC_SERVER_ALL_GPUS */
@@ -159,6 +171,9 @@ struct rc_link {
 	uint8_t *stage;         /* RC_WINDOW slots of RC_CHUNK_MAX bytes, or NULL */
 	bool stage_tried;       /* to make the staging area */
 	uint32_t context;       /* index of the context that the next call is made in, set by rc_link_get */
+	/* Of done.c. */
+	uint64_t awaited, awaited_stream; /* mark and stream of the recording that the last call waits for */
+	uint64_t copied_in;     /* stream of the last copy_up */
 	/* Of delay.c. */
 	bool direct;            /* up, and a send is no system call: nothing is delayed */
 	bool gathers;           /* up, over TCP */
@@ -231,15 +246,35 @@ uint64_t rc_link_settled(const struct rc_session *session);
 
 /* ---- held.c ---- */
 
-/* A call is about to be sent: remembers whether it may hold a stream. Its arguments follow head. */
-void rc_held_note(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head);
-/* A call that waits has succeeded. */
-void rc_held_waited(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head);
+/* A call is about to be sent, and its arguments follow head. True: it may hold a stream, which is remembered. */
+bool rc_held_note(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head);
 /* False: no stream of the session is held, see held.c. */
 bool rc_held_any(const struct rc_session *session);
 /* False: no stream of the session waits for a value, for another server or process, or for memory of the host. A launch may hold
  * one. */
 bool rc_held_by_value(const struct rc_session *session);
+
+/* The stream whose handle is at this offset of the arguments that follow head. at -1: RC_TRACK_SEVERAL, as for the per-thread
+ * default stream, which each thread has; at < -1: the default stream of the call. Each context has a legacy default stream: for
+ * it, a number below all handles, with the index of the call's context. */
+uint64_t rc_track_stream(const struct rc_wire_call *head, int at);
+/* The call with this number is about to be sent. */
+void rc_track_note(const struct rc_session *session, struct rc_track *track, uint64_t stream, uint64_t number);
+/* The work in the stream of all calls up to this number is complete. */
+void rc_track_waited(struct rc_track *track, uint64_t stream, uint64_t number);
+/* False: the work of all calls of the track is complete. */
+bool rc_track_any(const struct rc_session *session, const struct rc_track *track);
+
+/* ---- done.c ---- */
+
+/* A call is about to be sent: remembers the work that it gives. Its arguments follow head. */
+void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
+/* A call that waits has succeeded. */
+void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
+/* True if the answer of a call that waits is known: success. Its arguments follow head. */
+bool rc_done_known(const struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
+/* Launches of a graph may record the event. */
+void rc_done_event_in_graph(CUevent event);
 
 /* ---- link.c again ---- */
 
@@ -292,6 +327,13 @@ void rc_handle_delete(uint64_t handle);
 /* Attaches the client's data to a handle. rc_handle_data returns it; NULL if there is none, or no such object. */
 void rc_handle_attach(uint64_t handle, void *data);
 void *rc_handle_data(enum rc_kind kind, uint64_t handle);
+/* What done.c keeps of an event; 0 in a new handle. NULL: no such event. */
+struct rc_recording {
+	uint64_t mark;   /* number of the call that has recorded the event last, with bits of done.c; atomic */
+	uint64_t stream; /* that it named (rc_track_stream); atomic */
+	bool in_graph;   /* launches of a graph may record the event too: nothing is known of it; atomic */
+};
+struct rc_recording *rc_handle_recording(uint64_t event);
 /* Calls visit with every live handle of a kind. visit may delete the handle. */
 void rc_handle_each(enum rc_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context);
 
@@ -856,6 +898,7 @@ CUresult reference_check_destroy(CUtexref reference);
 CUresult reference_done_address(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes);
 CUresult reference_done_address_2d(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR *shape, CUdeviceptr address, size_t pitch);
 CUresult event_check_create(CUevent *event, unsigned flags);
+CUresult event_check_elapsed(float *milliseconds, CUevent start, CUevent end);
 CUresult event_done_create(CUevent *event, unsigned flags);
 CUresult event_done_destroy(CUevent event);
 CUresult event_done_record(CUevent event, CUstream stream);

@@ -9,6 +9,7 @@ struct entry {
 	uint32_t next_free; /* index; 0 ends the list */
 	void *data;         /* atomic */
 	struct rc_session *session;
+	struct rc_recording recording; /* of an event */
 };
 #include "cuda_remote/handle_table.h"
 
@@ -54,6 +55,7 @@ CUresult rc_handle_new(enum rc_kind kind, struct rc_session *session, uint64_t *
 	uint16_t generation = (uint16_t)(entry->word + 1);
 	entry->data = NULL;
 	entry->session = session;
+	entry->recording = (struct rc_recording){ 0 };
 	*handle = rc_handle_make(kind, index, generation);
 	__atomic_store_n(&entry->word, handle_word(*handle), __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
@@ -128,6 +130,12 @@ void *rc_handle_data(enum rc_kind kind, uint64_t handle)
 {
 	struct entry *entry = handle >> 40 == (uint64_t)kind ? entry_find(handle) : NULL;
 	return entry ? __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE) : NULL;
+}
+
+struct rc_recording *rc_handle_recording(uint64_t event)
+{
+	struct entry *entry = event >> 40 == (uint64_t)RC_KIND_EVENT ? entry_find(event) : NULL;
+	return entry ? &entry->recording : NULL;
 }
 
 void rc_handle_each(enum rc_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context)

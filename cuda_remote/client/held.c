@@ -5,15 +5,13 @@
  * has ended. So a copy from pinned memory may then read its source during the call, unless earlier work writes the source.
  *
  * The client knows that a stream is not held without asking: after a call that has waited for all work of the only context
- * (rc_link_settled), or after one that has waited for the only stream with such calls.
+ * (rc_link_settled), or after one that has waited for the only stream with such calls. done.c follows all other work in the same
+ * way.
  */
 #include "cuda_remote/client/client.h"
 
 #include <pthread.h>
 #include <string.h>
-
-/* Of rc_held.stream: there are several streams, or the stream is not known. No handle has this value. */
-#define SEVERAL UINT64_MAX
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -73,18 +71,17 @@ static_assert(offsetof(struct rc_wire_launch, stream) == sizeof(uint64_t) &&
 	      !offsetof(struct rc_wire_peer_copy, stream) &&
 	      offsetof(struct rc_wire_copy, stream) == sizeof(uint64_t), "places of the stream");
 
-/* The stream that the arguments name; SEVERAL for the per-thread default stream, which each thread has. Each context has a legacy
- * default stream: for it, a number below all handles, with the index of the call's context. */
-static uint64_t stream_at(const struct rc_wire_call *head, int at)
+uint64_t rc_track_stream(const struct rc_wire_call *head, int at)
 {
-	uint64_t stream;
-	if (at < 0)
-		return SEVERAL;
-	memcpy(&stream, (const uint8_t *)(head + 1) + at, sizeof stream);
+	uint64_t stream = 0;
+	if (at == -1)
+		return RC_TRACK_SEVERAL;
+	if (at >= 0)
+		memcpy(&stream, (const uint8_t *)(head + 1) + at, sizeof stream);
 	if (stream > (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD)
 		return stream;
 	if (stream == (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD || head->flags & RC_CALL_PER_THREAD)
-		return SEVERAL;
+		return RC_TRACK_SEVERAL;
 	return (uint64_t)head->context << 2 | (uint64_t)(uintptr_t)CU_STREAM_LEGACY;
 }
 
@@ -103,60 +100,68 @@ static void raise(uint64_t *to, uint64_t number)
 		;
 }
 
+/* ---- tracks ---- */
+
+bool rc_track_any(const struct rc_session *session, const struct rc_track *track)
+{
+	uint64_t last = __atomic_load_n(&track->last, __ATOMIC_SEQ_CST);
+	return last > __atomic_load_n(&track->done, __ATOMIC_ACQUIRE) && last > rc_link_settled(session);
+}
+
+/* The call is the first in its stream since another stream may have had such calls. */
+static void change_stream(const struct rc_session *session, struct rc_track *track, uint64_t stream)
+{
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&track->stream, rc_track_any(session, track) ? RC_TRACK_SEVERAL : stream, __ATOMIC_SEQ_CST);
+	/* A thread that has found its own stream here, just before, may have raised `last` since. */
+	if (rc_track_any(session, track))
+		__atomic_store_n(&track->stream, RC_TRACK_SEVERAL, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&lock);
+}
+
+void rc_track_note(const struct rc_session *session, struct rc_track *track, uint64_t stream, uint64_t number)
+{
+	if (__atomic_load_n(&track->stream, __ATOMIC_SEQ_CST) != stream)
+		change_stream(session, track, stream);
+	/* Sequentially consistent with change_stream: either that finds this number, or this finds the other stream. */
+	raise(&track->last, number);
+	if (__atomic_load_n(&track->stream, __ATOMIC_SEQ_CST) == stream)
+		return;
+	/* Also higher than the number of a wait for the other stream that may have been made meanwhile. */
+	__atomic_store_n(&track->stream, RC_TRACK_SEVERAL, __ATOMIC_SEQ_CST);
+	raise(&track->last, __atomic_load_n(&session->numbered, __ATOMIC_SEQ_CST) + 1);
+}
+
+void rc_track_waited(struct rc_track *track, uint64_t stream, uint64_t number)
+{
+	if (stream != RC_TRACK_SEVERAL && __atomic_load_n(&track->stream, __ATOMIC_SEQ_CST) == stream &&
+	    __atomic_load_n(&track->last, __ATOMIC_SEQ_CST) <= number)
+		raise(&track->done, number);
+}
+
+/* ---- calls that may hold a stream ---- */
+
 bool rc_held_any(const struct rc_session *session)
 {
-	uint64_t last = __atomic_load_n(&session->held.last, __ATOMIC_SEQ_CST);
-	return last > __atomic_load_n(&session->held.done, __ATOMIC_ACQUIRE) && last > rc_link_settled(session);
+	return rc_track_any(session, &session->held.track);
 }
 
 /* Kernels of a worker on this host may look at memory that the host changes meanwhile. */
 bool rc_held_by_value(const struct rc_session *session)
 {
 	uint64_t last = __atomic_load_n(&session->held.valued, __ATOMIC_SEQ_CST);
-	bool valued = last > __atomic_load_n(&session->held.done, __ATOMIC_ACQUIRE) && last > rc_link_settled(session);
+	bool valued = last > __atomic_load_n(&session->held.track.done, __ATOMIC_ACQUIRE) && last > rc_link_settled(session);
 	return valued || (session->local && rc_held_any(session));
 }
 
-/* The call is the first in its stream since another stream may have been held. */
-static void change_stream(struct rc_session *session, uint64_t stream)
-{
-	uint64_t *now = &session->held.stream;
-	pthread_mutex_lock(&lock);
-	__atomic_store_n(now, rc_held_any(session) ? SEVERAL : stream, __ATOMIC_SEQ_CST);
-	/* A thread that has found its own stream here, just before, may have raised `last` since. */
-	if (rc_held_any(session))
-		__atomic_store_n(now, SEVERAL, __ATOMIC_SEQ_CST);
-	pthread_mutex_unlock(&lock);
-}
-
-void rc_held_note(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head)
+bool rc_held_note(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head)
 {
 	struct rc_held *held = &session->held;
 	int at;
 	if (!may_hold(function, &at) || (function == RC_CALL_peer_copy && !is_held_by_copy(head)))
-		return;
+		return false;
 	if (waits_for_value(held, function, head))
 		raise(&held->valued, head->number);
-	uint64_t stream = stream_at(head, at);
-	if (__atomic_load_n(&held->stream, __ATOMIC_SEQ_CST) != stream)
-		change_stream(session, stream);
-	/* Sequentially consistent with change_stream: either that finds this number, or this finds the other stream. */
-	raise(&held->last, head->number);
-	if (__atomic_load_n(&held->stream, __ATOMIC_SEQ_CST) == stream)
-		return;
-	/* Also higher than the number of a wait for the other stream that may have been made meanwhile. */
-	__atomic_store_n(&held->stream, SEVERAL, __ATOMIC_SEQ_CST);
-	raise(&held->last, __atomic_load_n(&session->numbered, __ATOMIC_SEQ_CST) + 1);
-}
-
-void rc_held_waited(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head)
-{
-	struct rc_held *held = &session->held;
-	bool is_copy = function == RC_CALL_copy_down || function == RC_CALL_copy_down_reply;
-	if (!is_copy && function != RC_CALL_cuStreamSynchronize && function != RC_CALL_cuStreamQuery)
-		return;
-	uint64_t stream = stream_at(head, is_copy ? (int)sizeof(uint64_t) : 0);
-	if (stream != SEVERAL && __atomic_load_n(&held->stream, __ATOMIC_SEQ_CST) == stream &&
-	    __atomic_load_n(&held->last, __ATOMIC_SEQ_CST) <= head->number)
-		raise(&held->done, head->number);
+	rc_track_note(session, &held->track, rc_track_stream(head, at), head->number);
+	return true;
 }

@@ -213,36 +213,9 @@ CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request)
 	return result;
 }
 
-/* ---- what is known of the work of earlier calls ---- */
+/* ---- what is known of the work of earlier calls: see done.c ---- */
 
-/* True if the call gives the devices no work. */
-static bool is_idle(enum rc_call function)
-{
-	switch (function) {
-	case RC_CALL_memory_window:
-	case RC_CALL_memory_budget:
-	case RC_CALL_memory_place:
-	case RC_CALL_memory_unplace:
-	case RC_CALL_copy_up_settled: /* it is complete before the next call is issued */
-	case RC_CALL_managed_info:
-	case RC_CALL_managed_make:
-	case RC_CALL_managed_push:
-	case RC_CALL_managed_pull:
-	case RC_CALL_cuMemGetInfo_v2:
-	case RC_CALL_peer_open:
-	case RC_CALL_peer_wait:
-	case RC_CALL_peer_flush:
-	case RC_CALL_data_connection:
-	case RC_CALL_peer_invite:
-	case RC_CALL_peer_join:
-	case RC_CALL_peer_close:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void note_call(struct rc_link *link, enum rc_call function, uint64_t number)
+static void note_context(struct rc_link *link)
 {
 	struct rc_session *session = link->session;
 	uint32_t context = link->context, only = __atomic_load_n(&session->only, __ATOMIC_RELAXED);
@@ -250,9 +223,6 @@ static void note_call(struct rc_link *link, enum rc_call function, uint64_t numb
 	    (only || (!__atomic_compare_exchange_n(&session->only, &only, context, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
 		      only != context)))
 		__atomic_store_n(&session->several, true, __ATOMIC_SEQ_CST);
-	uint64_t before = number - 1;
-	if (is_idle(function))
-		__atomic_compare_exchange_n(&session->settled, &before, number, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 void rc_link_settle(struct rc_session *session, uint64_t context, uint64_t number)
@@ -306,11 +276,11 @@ static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t 
 	 * lets a stream go on to a copy or a host function. */
 	if (!head->number)
 		head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELEASE);
-	note_call(link, function, head->number);
+	note_context(link);
 	head->function = link->session->call_number ? link->session->call_number[function] : (uint16_t)function;
 	head->flags = flags;
 	head->context = link->context;
-	rc_held_note(link->session, function, head);
+	rc_done_note(link, function, head);
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s", (unsigned long long)head->number, rc_call_names[function]);
 	if (flags & RC_CALL_WAIT) {
@@ -347,6 +317,20 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 	return link_send(link, function, flags, head, len, iov, n);
 }
 
+/* Takes the next number if the work of all calls with lower ones is complete. */
+static bool take_settled(const struct rc_link *link, struct rc_wire_call *head)
+{
+	struct rc_session *session = link->session;
+	uint64_t settled = rc_link_settled(session);
+	if (link->context != __atomic_load_n(&session->only, __ATOMIC_RELAXED))
+		return false;
+	/* Release: as in link_send. */
+	if (!__atomic_compare_exchange_n(&session->numbered, &settled, settled + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		return false;
+	head->number = settled + 1;
+	return true;
+}
+
 CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
 			      const struct iovec *iov, int n, bool *posted)
 {
@@ -355,17 +339,11 @@ CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struc
 	CUresult result = before(link, function, &work);
 	if (result != CUDA_SUCCESS)
 		return result;
-	uint64_t settled = rc_link_settled(link->session);
 	if (is_missing(link, function))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (link->context != __atomic_load_n(&link->session->only, __ATOMIC_RELAXED))
+	*posted = take_settled(link, head);
+	if (!*posted)
 		return CUDA_SUCCESS;
-	/* The next number is taken only if the work of all calls with lower ones is complete. Release: as in link_send. */
-	if (!__atomic_compare_exchange_n(&link->session->numbered, &settled, settled + 1, false, __ATOMIC_RELEASE,
-					 __ATOMIC_RELAXED))
-		return CUDA_SUCCESS;
-	head->number = settled + 1;
-	*posted = true;
 	return link_send(link, function, 0, head, len, iov, n);
 }
 
@@ -411,6 +389,9 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 		return CUDA_ERROR_NOT_SUPPORTED;
 	head->number = 0;
 	uint16_t own = link->own ? RC_CALL_OWN : 0;
+	bool may_be_alone = function == RC_CALL_copy_down_reply || function == RC_CALL_copy_pinned_wait;
+	if (may_be_alone && take_settled(link, head))
+		flags |= RC_CALL_ALONE;
 	CUresult result = link_send(link, function, flags | RC_CALL_WAIT | own, head, len, iov, n);
 	rc_delay_flush_all();
 	while (result == CUDA_SUCCESS && !link->answered)
@@ -446,6 +427,8 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 		      const struct iovec *iov, int n)
 {
 	uint64_t work;
+	if (rc_done_known(link, function, head))
+		return CUDA_SUCCESS;
 	CUresult result = before(link, function, &work);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -460,7 +443,7 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
 		rc_unmapped_fault(link->session);
 	if (result == CUDA_SUCCESS)
-		rc_held_waited(link->session, function, head);
+		rc_done_waited(link, function, head);
 	return result == CUDA_SUCCESS && rc_mirror_any() ? rc_mirror_after(link, function, work) : result;
 }
 

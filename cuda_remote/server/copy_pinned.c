@@ -77,8 +77,20 @@ static CUresult issue(const struct task *task)
 	return result;
 }
 
-/* Takes a call's arguments and issues its copy. Outputs the stream. */
-static CUresult copy_pinned(struct server_call *call, CUstream *stream)
+/* A short copy of one row that waits in the call order, as nothing else is under way. False: there is none. */
+static bool copy_alone(const struct server_call *call, const struct task *task, CUresult *result)
+{
+	const struct rc_wire_box *box = &task->args->box;
+	if (!(call->flags & RC_CALL_ALONE) || box->height != 1 || box->depth != 1 || box->width > RC_INLINE_COPY ||
+	    !driver.cuMemcpyHtoD_v2 || !driver.cuMemcpyDtoH_v2)
+		return false;
+	*result = task->args->to_device ? driver.cuMemcpyHtoD_v2(box->device, task->host, box->width) :
+					  driver.cuMemcpyDtoH_v2(task->host, box->device, box->width);
+	return true;
+}
+
+/* Takes a call's arguments and issues its copy. Outputs the stream. *complete: the copy is complete, or has failed. */
+static CUresult copy_pinned(struct server_call *call, CUstream *stream, bool *complete)
 {
 	struct rc_wire_copy_pinned args;
 	struct task task = { .args = &args };
@@ -97,13 +109,15 @@ static CUresult copy_pinned(struct server_call *call, CUstream *stream)
 		return CUDA_ERROR_INVALID_VALUE;
 	task.host += args.offset;
 	*stream = task.stream = object;
-	return issue(&task);
+	*complete = copy_alone(call, &task, &result);
+	return *complete ? result : issue(&task);
 }
 
 CUresult serve_copy_pinned(struct server_call *call)
 {
 	CUstream stream;
-	return copy_pinned(call, &stream);
+	bool complete;
+	return copy_pinned(call, &stream, &complete);
 }
 
 /* Waits for the copy alone, not for what other threads have put into the stream after it. The connection's slot has the
@@ -112,10 +126,13 @@ CUresult serve_copy_pinned_wait(struct server_call *call)
 {
 	struct server_slot *slot;
 	CUstream stream;
+	bool complete = false;
 	CUresult result = server_slot_own(call->thread, &slot);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = copy_pinned(call, &stream);
+	result = copy_pinned(call, &stream, &complete);
+	if (complete)
+		return result;
 	if (result == CUDA_SUCCESS)
 		result = server_slot_record_rest(slot, stream);
 	server_order_release(call);

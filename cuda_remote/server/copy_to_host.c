@@ -120,6 +120,16 @@ CUresult serve_copy_down(struct server_call *call)
 
 _Static_assert(RC_REPLY_COPY <= SERVER_OWN_SLOT, "a small copy goes through the connection's own slot");
 
+/* A copy of one row, into the connection's slot, while nothing else is under way. It waits in the call order. */
+static CUresult copy_alone(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes)
+{
+	struct server_slot *slot;
+	CUresult result = server_slot_own(call->thread, &slot);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemcpyDtoH_v2(slot->memory, copy->box.device, bytes);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, slot->memory, bytes) : result;
+}
+
 /* A small copy: its bytes are in the reply. It is issued in the call order, so no other thread ends its stream meanwhile. */
 CUresult serve_copy_down_reply(struct server_call *call)
 {
@@ -131,6 +141,8 @@ CUresult serve_copy_down_reply(struct server_call *call)
 	    rc_box_chunk(&copy.box, 0) != bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
+	if (result == CUDA_SUCCESS && call->flags & RC_CALL_ALONE && copy.box.width == bytes && driver.cuMemcpyDtoH_v2)
+		return copy_alone(call, &copy, bytes);
 	if (result == CUDA_SUCCESS)
 		result = server_slot_own(call->thread, &slot);
 	if (result != CUDA_SUCCESS)

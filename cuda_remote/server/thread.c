@@ -303,10 +303,12 @@ static void call_arrived(void *context, int error, size_t bytes)
 		execute(thread);
 }
 
+#define FLAGS (RC_CALL_WAIT | RC_CALL_PER_THREAD | RC_CALL_OWN | RC_CALL_ALONE)
+
 /* True if the function exists and the flags are right for it. */
 static bool head_is_sound(const struct rc_wire_call *head)
 {
-	if (!head->function || head->function >= RC_CALLS || head->flags & ~(RC_CALL_WAIT | RC_CALL_PER_THREAD | RC_CALL_OWN))
+	if (!head->function || head->function >= RC_CALLS || head->flags & ~FLAGS)
 		return false;
 	return (server_entries[head->function].mode == SERVER_ASYNC) == !(head->flags & RC_CALL_WAIT);
 }

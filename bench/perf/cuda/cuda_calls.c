@@ -40,6 +40,7 @@ static const struct {
 	{ ROW_PINNED_UP_64, "cuda: 64 B to the device, pinned", WITH_TRIP },
 	{ ROW_PINNED_DOWN_64, "cuda: 64 B from the device, pinned", WITH_TRIP },
 	{ ROW_EVENT, "cuda: event record and synchronise", WITH_TRIP },
+	{ ROW_LAUNCH_EVENT, "cuda: launch, event record and synchronise", WITH_LOCAL },
 	{ ROW_ALLOC, "cuda: cuMemAlloc of 1 MB", WITH_LOCAL },
 	{ ROW_FREE, "cuda: cuMemFree", WITH_LOCAL },
 	{ ROW_ASYNC_MIDDLE, "cuda: 128 KB to the device, pinned, and a wait", WITH_TRIP },

@@ -81,6 +81,7 @@ CUresult graph_driver_event(CUevent event, uint64_t *id)
 	if (rc_handle_check(RC_KIND_EVENT, handle) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
 	*id = handle;
+	rc_done_event_in_graph(event);
 	/* A launch of the graph may wait for another process. */
 	struct rc_session *session = rc_context_session();
 	if (session && rc_ipc_event_is(event))

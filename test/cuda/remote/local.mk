@@ -5,7 +5,7 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/ipc \
 	test/cuda/remote/other_build test/cuda/remote/headraced-other \
 	test/cuda/remote/delays test/cuda/remote/headraced-faults test/cuda/remote/peer test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
-	test/cuda/remote/eager test/cuda/remote/gathered test/cuda/remote/refusals \
+	test/cuda/remote/eager test/cuda/remote/waits test/cuda/remote/gathered test/cuda/remote/refusals \
 	test/cuda/remote/mapped \
 	test/cuda/remote/managed test/cuda/remote/managed_far \
 	test/cuda/remote/threads \
@@ -18,7 +18,7 @@ HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda
 	test/cuda/remote/pools.sh \
 	test/cuda/remote/quota.sh test/cuda/remote/references.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/small_calls.sh test/cuda/remote/stream_memory.sh test/cuda/remote/tensor_maps.sh test/cuda/remote/threads.sh \
 	test/cuda/remote/usage.sh test/cuda/remote/virtual.sh \
-	test/cuda/remote/eager.sh test/cuda/remote/gathered.sh test/cuda/remote/refusals.sh \
+	test/cuda/remote/eager.sh test/cuda/remote/waits.sh test/cuda/remote/gathered.sh test/cuda/remote/refusals.sh \
 	test/cuda/remote/mapped.sh \
 	test/cuda/remote/managed.sh test/cuda/remote/managed_far.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
@@ -45,6 +45,9 @@ test_cuda_remote_delivery_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_eager_SOURCES = test/cuda/remote/eager.c test/cuda/softgpu/driver.h
 test_cuda_remote_eager_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_eager_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_waits_SOURCES = test/cuda/remote/waits.c test/cuda/softgpu/driver.h
+test_cuda_remote_waits_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_waits_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_gathered_SOURCES = test/cuda/remote/gathered.c test/cuda/softgpu/driver.h
 test_cuda_remote_gathered_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_gathered_LDADD = cuda_remote/client/libcuda.la

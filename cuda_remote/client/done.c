@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which work is known to be complete. A call that waits for work the client knows to be complete is not sent: it returns success.
+ *
+ * A session knows that all its work is complete (session->settled) after a call that has waited for the only context, or for the
+ * only stream that had work. The recording of an event gives no work then, so the event is complete at once. Of an event that a
+ * call has waited for, the client knows that it is complete until it is recorded again.
+ *
+ * Failures of calls that do not wait come with the next call that is answered. So a wait for a stream or for the context is sent
+ * if such a call may have failed since the last answer (session->heard).
+ */
+#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/mirror/client_mirror.h"
+
+#include <string.h>
+
+/* Bits of struct rc_recording.mark; the number is above them. */
+#define COMPLETE 1u /* the recording is known to be complete */
+#define TOLD 2u     /* the worker has said so: its driver has recorded the time */
+#define BITS 2
+
+static uint64_t argument_at(const struct rc_wire_call *head, size_t at)
+{
+	uint64_t argument;
+	memcpy(&argument, (const uint8_t *)(head + 1) + at, sizeof argument);
+	return argument;
+}
+
+/* Where both calls have the event and the stream. */
+#define EVENT_AT offsetof(struct rc_args_cuEventRecord, hEvent)
+#define STREAM_AT offsetof(struct rc_args_cuEventRecord, hStream)
+static_assert(EVENT_AT == offsetof(struct rc_args_cuEventRecordWithFlags, hEvent) &&
+	      STREAM_AT == offsetof(struct rc_args_cuEventRecordWithFlags, hStream) &&
+	      EVENT_AT == offsetof(struct rc_args_cuEventSynchronize, hEvent) &&
+	      EVENT_AT == offsetof(struct rc_args_cuEventQuery, hEvent), "places of event and stream");
+
+/* ---- work ---- */
+
+/* True if the call gives the devices no work. */
+static bool is_idle(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_memory_window:
+	case RC_CALL_memory_budget:
+	case RC_CALL_memory_place:
+	case RC_CALL_memory_unplace:
+	case RC_CALL_copy_up_settled: /* it is complete before the next call is issued */
+	case RC_CALL_managed_info:
+	case RC_CALL_managed_make:
+	case RC_CALL_managed_push:
+	case RC_CALL_managed_pull:
+	case RC_CALL_cuMemGetInfo_v2:
+	case RC_CALL_peer_open:
+	case RC_CALL_peer_wait:
+	case RC_CALL_peer_flush:
+	case RC_CALL_data_connection:
+	case RC_CALL_peer_invite:
+	case RC_CALL_peer_join:
+	case RC_CALL_peer_close:
+	case RC_CALL_cuEventRecord: /* or none if they have none */
+	case RC_CALL_cuEventRecordWithFlags:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The call has been numbered. True: the work of all calls up to this one is complete. */
+static bool is_settled(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head)
+{
+	uint64_t number = head->number, before = number - 1;
+	return is_idle(function) && !(head->flags & RC_CALL_WAIT) &&
+	       __atomic_compare_exchange_n(&session->settled, &before, number, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&session->several, __ATOMIC_SEQ_CST);
+}
+
+/* True if a call that does not wait gives the devices no work, although other calls may be issued before it is done. */
+static bool makes_or_ends(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_cuEventCreate:
+	case RC_CALL_cuEventDestroy_v2:
+	case RC_CALL_cuStreamCreate:
+	case RC_CALL_cuStreamCreateWithPriority:
+	case RC_CALL_cuStreamDestroy_v2:
+	case RC_CALL_copy_staging:
+	case RC_CALL_function_cache:
+	case RC_CALL_cuCtxSetCacheConfig:
+		return true;
+	default:
+		return false;
+	}
+}
+
+#define DEFAULT_STREAM (-2)
+
+/* Where the handle of the stream that gets the work is among the arguments, for rc_track_stream; -1: it may be any. */
+static int place_of_stream(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_cuEventRecord:
+	case RC_CALL_cuEventRecordWithFlags:
+		return (int)STREAM_AT;
+	case RC_CALL_copy_up:
+	case RC_CALL_copy_up_later:
+	case RC_CALL_copy_down_later:
+		return (int)offsetof(struct rc_wire_copy, stream);
+	case RC_CALL_copy_pinned:
+		return (int)offsetof(struct rc_wire_copy_pinned, stream);
+	case RC_CALL_copy_across:
+		return (int)offsetof(struct rc_wire_across, stream);
+	case RC_CALL_cuMemsetD8Async:
+		return (int)offsetof(struct rc_args_cuMemsetD8Async, hStream);
+	case RC_CALL_cuMemsetD16Async:
+		return (int)offsetof(struct rc_args_cuMemsetD16Async, hStream);
+	case RC_CALL_cuMemsetD32Async:
+		return (int)offsetof(struct rc_args_cuMemsetD32Async, hStream);
+	case RC_CALL_memory_free_async:
+		return (int)offsetof(struct rc_wire_free, stream);
+	case RC_CALL_cuMemsetD8_v2:
+	case RC_CALL_cuMemsetD16_v2:
+	case RC_CALL_cuMemsetD32_v2:
+	case RC_CALL_cuMemcpyDtoD_v2:
+		return DEFAULT_STREAM;
+	default:
+		return -1;
+	}
+}
+
+/* ---- recordings ---- */
+
+/* False: the worker's driver may refuse the recording, as event and stream are not known to be of one context. */
+static bool is_of_one_context(const struct rc_wire_call *head)
+{
+	uint64_t stream = argument_at(head, STREAM_AT), event = argument_at(head, EVENT_AT);
+	const void *context = rc_handle_data(RC_KIND_EVENT, event);
+	if (!context || rc_handle_index((uint64_t)(uintptr_t)context) != head->context)
+		return false;
+	if (rc_stream_is_special(stream))
+		return true;
+	const struct rc_stream *known = rc_handle_data(RC_KIND_STREAM, stream);
+	return known && known->context == context;
+}
+
+/* Another thread that waits for the event sees either nothing of the recording or all of it: the mark is 0 while the stream
+ * changes. */
+static void note_recording(uint64_t event, uint64_t stream, uint64_t number, bool complete)
+{
+	struct rc_recording *recording = rc_handle_recording(event);
+	if (!recording)
+		return;
+	__atomic_store_n(&recording->mark, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&recording->stream, stream, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&recording->mark, number << BITS | (complete ? COMPLETE : 0), __ATOMIC_SEQ_CST);
+}
+
+/* The mark of the event's recording, and its stream. 0: nothing is known, as of an event that others may record too: a graph or
+ * another process. */
+static uint64_t recording_of(uint64_t event, uint64_t *stream)
+{
+	const struct rc_recording *recording = rc_handle_recording(event);
+	if (!recording || __atomic_load_n(&recording->in_graph, __ATOMIC_RELAXED) || rc_ipc_event_is((CUevent)(uintptr_t)event))
+		return 0;
+	uint64_t mark = __atomic_load_n(&recording->mark, __ATOMIC_SEQ_CST);
+	*stream = __atomic_load_n(&recording->stream, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&recording->mark, __ATOMIC_SEQ_CST) == mark ? mark : 0;
+}
+
+/* The call has waited for the event, whose recording was this one when the call was sent. If another thread has recorded the event
+ * since, the call may have waited for that recording. */
+static void waited_for_event(struct rc_session *session, uint64_t event, uint64_t mark, uint64_t stream)
+{
+	struct rc_recording *recording = mark ? rc_handle_recording(event) : NULL;
+	if (!recording || !__atomic_compare_exchange_n(&recording->mark, &mark, mark | COMPLETE | TOLD, false, __ATOMIC_SEQ_CST,
+						       __ATOMIC_RELAXED))
+		return;
+	rc_track_waited(&session->held.track, stream, mark >> BITS);
+	rc_track_waited(&session->other, stream, mark >> BITS);
+}
+
+void rc_done_event_in_graph(CUevent event)
+{
+	struct rc_recording *recording = rc_handle_recording((uint64_t)(uintptr_t)event);
+	if (recording)
+		__atomic_store_n(&recording->in_graph, true, __ATOMIC_RELAXED);
+}
+
+/* ---- calls ---- */
+
+static void note_event_record(struct rc_session *session, const struct rc_wire_call *head, bool settled)
+{
+	uint64_t stream = rc_track_stream(head, (int)STREAM_AT), before = head->number - 1;
+	bool complete = settled && is_of_one_context(head) &&
+			__atomic_compare_exchange_n(&session->heard, &before, head->number, false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_RELAXED);
+	note_recording(argument_at(head, EVENT_AT), stream, head->number, complete);
+	if (!settled)
+		rc_track_note(session, &session->other, stream, head->number);
+}
+
+void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
+{
+	struct rc_session *session = link->session;
+	bool settled = is_settled(session, function, head);
+	switch (function) {
+	case RC_CALL_cuEventRecord:
+	case RC_CALL_cuEventRecordWithFlags:
+		note_event_record(session, head, settled);
+		return;
+	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_cuEventQuery:
+		link->awaited = recording_of(argument_at(head, EVENT_AT), &link->awaited_stream);
+		return;
+	case RC_CALL_context_event: /* may record the event */
+		note_recording(argument_at(head, offsetof(struct rc_wire_context_event, event)), RC_TRACK_SEVERAL, head->number,
+			       false);
+		break;
+	case RC_CALL_copy_up:
+		link->copied_in = rc_track_stream(head, place_of_stream(function));
+		break;
+	case RC_CALL_copy_up_end:
+		rc_track_note(session, &session->other, link->copied_in, head->number);
+		return;
+	case RC_CALL_context_destroy:
+	case RC_CALL_context_reset:
+	case RC_CALL_green_destroy:
+		__atomic_store_n(&session->left, true, __ATOMIC_RELAXED);
+		return;
+	default:
+		break;
+	}
+	/* The work of a call that waits is complete when the call is answered, or it was done by another call. */
+	if (rc_held_note(session, function, head) || head->flags & RC_CALL_WAIT || is_idle(function) || makes_or_ends(function))
+		return;
+	rc_track_note(session, &session->other, rc_track_stream(head, place_of_stream(function)), head->number);
+}
+
+/* Where the handle of the stream that a call waits for is among the arguments; -1: it waits for none. */
+static int place_of_awaited(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_copy_down:
+	case RC_CALL_copy_down_reply:
+		return (int)offsetof(struct rc_wire_copy, stream);
+	case RC_CALL_copy_pinned_wait:
+		return (int)offsetof(struct rc_wire_copy_pinned, stream);
+	case RC_CALL_cuStreamSynchronize:
+		return (int)offsetof(struct rc_args_cuStreamSynchronize, hStream);
+	case RC_CALL_cuStreamQuery:
+		return (int)offsetof(struct rc_args_cuStreamQuery, hStream);
+	default:
+		return -1;
+	}
+}
+
+/* True if the answer does not tell of failures of earlier calls: that of the next call does. */
+static bool leaves_failures(const struct rc_link *link, enum rc_call function)
+{
+	return link->own || function == RC_CALL_memory_free || function == RC_CALL_pinned_free || function == RC_CALL_managed_free;
+}
+
+/* Another thread may have stored a higher number meanwhile. Then less is known than could be, and calls are sent that need not. */
+static void learn(uint64_t *known, uint64_t number)
+{
+	if (__atomic_load_n(known, __ATOMIC_RELAXED) < number)
+		__atomic_store_n(known, number, __ATOMIC_RELEASE);
+}
+
+void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
+{
+	struct rc_session *session = link->session;
+	int at = place_of_awaited(function);
+	if (at >= 0) {
+		uint64_t stream = rc_track_stream(head, at);
+		rc_track_waited(&session->held.track, stream, head->number);
+		rc_track_waited(&session->other, stream, head->number);
+	} else if (function == RC_CALL_cuEventSynchronize || function == RC_CALL_cuEventQuery) {
+		waited_for_event(session, argument_at(head, EVENT_AT), link->awaited, link->awaited_stream);
+	}
+	if (!leaves_failures(link, function))
+		learn(&session->heard, head->number);
+	/* Each call with a lower number was noted before it was sent, so before the worker answered this one. */
+	if (!rc_track_any(session, &session->held.track) && !rc_track_any(session, &session->other))
+		learn(&session->settled, head->number);
+}
+
+/* ---- answers ---- */
+
+bool rc_done_known(const struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
+{
+	const struct rc_session *session = link->session;
+	uint64_t numbered, stream;
+	switch (function) {
+	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_cuEventQuery:
+		if (!(recording_of(argument_at(head, EVENT_AT), &stream) & COMPLETE))
+			return false;
+		break;
+	case RC_CALL_cuStreamSynchronize:
+	case RC_CALL_cuStreamQuery:
+	case RC_CALL_context_synchronize:
+		numbered = __atomic_load_n(&session->numbered, __ATOMIC_ACQUIRE);
+		if (rc_link_settled(session) < numbered || __atomic_load_n(&session->heard, __ATOMIC_ACQUIRE) < numbered)
+			return false;
+		break;
+	default:
+		return false;
+	}
+	return !link->error && !__atomic_load_n(&session->sick, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&session->left, __ATOMIC_RELAXED) && !__atomic_load_n(&session->lost, __ATOMIC_RELAXED) &&
+	       !rc_mirror_any();
+}
+
+/* True if the client alone knows that the event is complete. A driver may still be about to record it. by: another event, whose
+ * completion the worker may have told. */
+static bool is_untold(CUevent event, CUevent by)
+{
+	uint64_t stream, other_stream, mark = recording_of((uint64_t)(uintptr_t)event, &stream);
+	if (!(mark & COMPLETE) || mark & TOLD)
+		return false;
+	uint64_t other = recording_of((uint64_t)(uintptr_t)by, &other_stream);
+	return !(other & TOLD) || stream != other_stream || stream == RC_TRACK_SEVERAL || other < mark;
+}
+
+/* Asks the worker. */
+static CUresult be_told(CUevent event)
+{
+	struct rc_recording *recording = rc_handle_recording((uint64_t)(uintptr_t)event);
+	if (recording)
+		__atomic_fetch_and(&recording->mark, ~(uint64_t)COMPLETE, __ATOMIC_SEQ_CST);
+	return cuEventSynchronize(event);
+}
+
+CUresult event_check_elapsed(float *milliseconds, CUevent start, CUevent end)
+{
+	CUresult result = CUDA_SUCCESS;
+	(void)milliseconds;
+	if (is_untold(end, start))
+		result = be_told(end);
+	if (result == CUDA_SUCCESS && is_untold(start, end))
+		result = be_told(start);
+	return result;
+}

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Waits for streams, events and contexts, over shared memory and over tcp: those that the client can answer itself are not sent,
+# and no answer is wrong.
+. "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
+free_ports
+remote_start --listen=127.0.0.1:$port
+
+run() { # CASE
+	HEADRACE_LOG=debug timeout 120 "$build/test/cuda/remote/waits" "$1" 2>"$folder/err" ||
+		fail "$1: $(grep -v 'call [0-9]*' "$folder/err" | tail -n 5)"
+}
+
+# sent FUNCTION COUNT: in the last run.
+sent() {
+	local count
+	count=$(grep -c "call [0-9]* $1\$" "$folder/err")
+	[ "$count" = "$2" ] || fail "$count calls of $1 were sent, want $2"
+}
+
+all() {
+	local each
+	for each in held blocking beside again thread destroyed graph contexts context failed sticky; do
+		run $each
+	done
+	run idle
+	sent cuEventRecord 40
+	sent cuEventSynchronize 0
+	sent cuEventQuery 0
+	run streams
+	sent cuStreamSynchronize 40
+	sent cuStreamQuery 0
+	sent cuEventSynchronize 0
+	sent context_synchronize 0
+	run events
+	sent cuEventSynchronize 40
+	sent cuEventQuery 0
+	run elapsed
+	sent cuEventElapsedTime_v2 40
+	sent cuEventSynchronize 40
+}
+
+all
+export HEADRACE_SERVER=127.0.0.1:$port HEADRACE_TRANSPORT=tcp
+all
