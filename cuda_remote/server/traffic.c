@@ -42,6 +42,16 @@ static CUresult count_down(void *to, CUdeviceptr from, size_t bytes, CUstream st
 	return count(&usage->from_devices, bytes, real.cuMemcpyDtoHAsync_v2(to, from, bytes, stream));
 }
 
+static CUresult count_up_now(CUdeviceptr to, const void *from, size_t bytes)
+{
+	return count(&usage->to_devices, bytes, real.cuMemcpyHtoD_v2(to, from, bytes));
+}
+
+static CUresult count_down_now(void *to, CUdeviceptr from, size_t bytes)
+{
+	return count(&usage->from_devices, bytes, real.cuMemcpyDtoH_v2(to, from, bytes));
+}
+
 static CUresult count_rows(const CUDA_MEMCPY2D *copy, CUstream stream)
 {
 	return count_copy(copy->srcMemoryType, copy->dstMemoryType, (uint64_t)copy->WidthInBytes * copy->Height,
@@ -88,6 +98,8 @@ void server_traffic_watch(void)
 #define WATCH(name, counting) driver.name = real.name ? counting : NULL;
 	WATCH(cuMemcpyHtoDAsync_v2, count_up)
 	WATCH(cuMemcpyDtoHAsync_v2, count_down)
+	WATCH(cuMemcpyHtoD_v2, count_up_now)
+	WATCH(cuMemcpyDtoH_v2, count_down_now)
 	WATCH(cuMemcpy2DAsync_v2, count_rows)
 	WATCH(cuMemcpy3DAsync_v2, count_box)
 	WATCH(cuLaunchKernel, count_kernel)

@@ -48,7 +48,8 @@ static void count_in_order(uint64_t *count)
 
 /* A client may begin a call on one connection because it has the reply to another one's. This order passes through the
  * client's process. The release and the acquire make it an order of this process's threads, among which a link's threads read
- * and write memory of the software GPU themselves. For a call that has not left the call order, the latter is enough. */
+ * and write memory of the software GPU themselves. A call that has not left the call order needs neither: the next call comes
+ * after it by that order. */
 void server_usage_call(bool counts)
 {
 	if (counts)

@@ -67,6 +67,8 @@ static void traffic(void)
 	OK(cuMemcpy2D(&rows));
 	CHECK(counted()->to_devices_total == sizeof bytes + 100 + 2100);
 	CHECK(now->from_devices_total == MIB);
+	OK(cuMemcpyDtoH(bytes, b, 64)); /* nothing else is under way */
+	CHECK(counted()->from_devices_total == MIB + 64);
 	for (int i = 0; i < 5; i++)
 		OK(launch("nothing", NULL, NULL, NULL));
 	CHECK(counted()->kernel_launches_total == 5);
