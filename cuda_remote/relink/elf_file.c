@@ -90,6 +90,16 @@ bool elf_file_has_section(const elf_file_t *file, const char *name)
 	return find_name(file, name, &section);
 }
 
+bool elf_file_section(const elf_file_t *file, const char *name, uint64_t *address, uint64_t *bytes)
+{
+	Elf64_Shdr section;
+	if (!find_name(file, name, &section))
+		return false;
+	*address = section.sh_addr;
+	*bytes = section.sh_size;
+	return true;
+}
+
 bool elf_file_section_has(const elf_file_t *file, const char *name, const char *text)
 {
 	Elf64_Shdr section;

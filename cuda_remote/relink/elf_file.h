@@ -38,6 +38,9 @@ const void *elf_file_at(const elf_file_t *file, uint64_t offset, uint64_t n);
 
 bool elf_file_has_section(const elf_file_t *file, const char *name);
 
+/* Address and size of the section of this name in memory, without the object's base. They are not checked. */
+bool elf_file_section(const elf_file_t *file, const char *name, uint64_t *address, uint64_t *bytes);
+
 /* Whether the section of this name contains the text. */
 bool elf_file_section_has(const elf_file_t *file, const char *name, const char *text);
 

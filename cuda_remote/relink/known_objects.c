@@ -73,3 +73,9 @@ void known_objects_mark(void)
 	if (present.count)
 		present.object[present.count - 1].marked = true;
 }
+
+void known_objects_forget(void)
+{
+	if (present.count)
+		present.count--;
+}

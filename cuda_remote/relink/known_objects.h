@@ -19,4 +19,7 @@ bool known_objects_look(uintptr_t base, const char *path);
  * same address; then the next pass does not treat it as known. */
 void known_objects_mark(void);
 
+/* The object of the last call is looked at again in the next pass. */
+void known_objects_forget(void);
+
 #endif

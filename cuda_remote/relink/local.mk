@@ -17,6 +17,7 @@ cuda_remote_runtime_libheadrace_relink_la_SOURCES = \
 	cuda_remote/relink/code_patch.h cuda_remote/relink/code_patch.c \
 	cuda_remote/relink/entry_points.h cuda_remote/relink/entry_points.c \
 	cuda_remote/relink/known_objects.h cuda_remote/relink/known_objects.c cuda_remote/relink/late.h \
+	cuda_remote/relink/python_module.h cuda_remote/relink/python_module.c \
 	cuda_remote/relink/relink.c
 cuda_remote_runtime_libheadrace_relink_la_LIBADD = cuda_remote/relink/libhrelf.la rdma_channel/base/libhrbase.la
 # initfirst: before the constructors of other libraries. nodelete: replaced functions may jump into it.

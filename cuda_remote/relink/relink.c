@@ -16,6 +16,7 @@
 #include "cuda_remote/relink/entry_points.h"
 #include "cuda_remote/relink/known_objects.h"
 #include "cuda_remote/relink/late.h"
+#include "cuda_remote/relink/python_module.h"
 #include "cuda_remote/relink/runtime_entries.h"
 #include "rdma_channel/base/log.h"
 
@@ -44,6 +45,8 @@ static struct {
 	runtime_entries_t entries;
 	code_patch_t patches[RUNTIME_ENTRIES_MAX];
 } pass;
+
+static unsigned long long loads_seen; /* how many objects had been loaded at the last pass */
 
 /* Stands in for functions that a later 13.x has and Headrace's runtime lacks. */
 static int not_supported(void)
@@ -272,6 +275,30 @@ static void report_stripped(const char *path, const char *soname)
 	       path);
 }
 
+static uintptr_t find_in_runtime_13(const char *name)
+{
+	return address_of(&pass.runtimes[RUNTIME_CUDA_13], name);
+}
+
+/* A runtime without symbols in an object without kernels, which was loaded with a package and is often not used. */
+static void look_at_bare(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
+{
+	switch (own_runtime(RUNTIME_CUDA_13) ? python_module_adopt(info, file, path, find_in_runtime_13) :
+					       PYTHON_MODULE_NONE) {
+	case PYTHON_MODULE_ADOPTED: break;
+	case PYTHON_MODULE_UNTOUCHED:
+		known_objects_forget();
+		loads_seen = 0; /* so that the next pass takes place */
+		break;
+	case PYTHON_MODULE_NONE:
+		hr_log(HR_LOG_WARN,
+		       "%s has NVIDIA's static CUDA runtime and is stripped, so that Headrace cannot replace it: its calls "
+		       "of the runtime will fail, those of the driver will not",
+		       path);
+		break;
+	}
+}
+
 /* Returns whether the object has a static runtime with symbols. */
 static bool look_at(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
 {
@@ -283,12 +310,7 @@ static bool look_at(const struct dl_phdr_info *info, const char *path, const elf
 	case RUNTIME_ABSENT: break;
 	case RUNTIME_PRESENT: relink(info, path, file); break;
 	case RUNTIME_STRIPPED: report_stripped(path, soname); break;
-	case RUNTIME_BARE: /* loaded with a package, and often not used */
-		hr_log(HR_LOG_WARN,
-		       "%s has NVIDIA's static CUDA runtime and is stripped, so that Headrace cannot replace it: its calls "
-		       "of the runtime will fail, those of the driver will not",
-		       path);
-		break;
+	case RUNTIME_BARE: look_at_bare(info, path, file); break;
 	}
 	return presence == RUNTIME_PRESENT;
 }
@@ -315,13 +337,12 @@ static void visit_object(const struct dl_phdr_info *info)
 /* A pass over the loaded objects. *began: whether the pass has begun. */
 static int visit(struct dl_phdr_info *info, size_t size, void *began)
 {
-	static unsigned long long loads;
 	bool *pass_began = began;
 	(void)size;
 	if (!*pass_began) {
-		if (info->dlpi_adds == loads)
+		if (info->dlpi_adds == loads_seen)
 			return 1; /* nothing was loaded since the last pass */
-		loads = info->dlpi_adds;
+		loads_seen = info->dlpi_adds;
 		known_objects_begin(info->dlpi_subs);
 		*pass_began = true;
 	}
