@@ -3,8 +3,8 @@
  * cuda.bindings has NVIDIA's static runtime in two modules without symbols. Its other modules, and those of other
  * packages, get the runtime's functions from these two: when Python executes such a module, Cython's code puts a
  * capsule for each function into the module's dictionary __pyx_capi__, and an importing module reads them afterwards.
- * So the function that executes the module is replaced in the module's table of slots (PEP 489) by one that calls it and
- * then changes the capsules. A capsule has the name of the runtime's function with an underscore before it.
+ * So the function that executes the module is replaced in the module's table of slots (PEP 489) by one that calls it
+ * and then changes the capsules. A capsule has the name of the runtime's function with an underscore before it.
  *
  * Only Python's stable interface is used (PEP 384). Its functions are found by dlsym, as most programs have no Python.
  */

@@ -676,8 +676,8 @@ CUresult serve_ipc_open_event(struct server_call *call);
 /* Count memory of another session that this session maps. False: it maps too much; logged. */
 bool server_ipc_map(uint32_t gpu, uint64_t bytes);
 void server_ipc_unmap(uint32_t gpu, uint64_t bytes);
-/* Counts memory that the current context has opened, perhaps not for the first time, and outputs its address and size. pooled:
- * it is freed, not closed. CUDA_ERROR_OUT_OF_MEMORY: the session maps too much; logged. */
+/* Counts memory that the current context, or none, has opened, perhaps not for the first time, and outputs its address and
+ * size. pooled: it is freed, not closed. CUDA_ERROR_OUT_OF_MEMORY: the session maps too much; logged. */
 CUresult server_ipc_opened(CUdeviceptr address, bool pooled, struct rc_wire_opened *answer);
 /* The client frees memory: if it is memory of another session's pool, it is counted no more. Before the driver frees it, as
  * another thread may get the same address then; NULL: it was not counted. */

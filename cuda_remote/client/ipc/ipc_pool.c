@@ -101,10 +101,10 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPo
 	struct rc_context *context;
 	struct rc_link *link;
 	CUresult result = rc_context_get(&context);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_CONTEXT) /* a pool is of a device */
 		result = rc_route_handle(&route, RC_KIND_POOL, message.call.object);
 	if (result == CUDA_SUCCESS)
-		result = rc_link_get(&route, true, &link);
+		result = rc_link_get(&route, false, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!pointer || !data)

@@ -61,10 +61,9 @@ void server_ipc_unmap(uint32_t gpu, uint64_t bytes)
 	pthread_mutex_unlock(&lock);
 }
 
-static CUresult note_open(CUdeviceptr address, uint64_t bytes, bool pooled)
+static CUresult note_open(CUdeviceptr address, uint64_t bytes, uint32_t gpu, bool pooled)
 {
 	CUcontext context = NULL;
-	uint32_t gpu = server_quota_gpu();
 	CUresult result = CUDA_SUCCESS;
 	driver.cuCtxGetCurrent(&context);
 	pthread_mutex_lock(&lock);
@@ -89,15 +88,32 @@ static CUresult note_open(CUdeviceptr address, uint64_t bytes, bool pooled)
 	return result;
 }
 
+/* Address, size and GPU of an allocation. Attributes of a pointer need no current context. */
+static CUresult describe(CUdeviceptr address, CUdeviceptr *base, size_t *bytes, uint32_t *gpu)
+{
+	int device;
+	CUresult result = driver.cuPointerGetAttribute(base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuPointerGetAttribute(bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+	*gpu = server_quota_gpu();
+	for (uint32_t i = 0; result == CUDA_SUCCESS && i < worker.gpus; i++)
+		if (worker.device[i] == device)
+			*gpu = server_quota_index(i);
+	return result;
+}
+
 CUresult server_ipc_opened(CUdeviceptr address, bool pooled, struct rc_wire_opened *answer)
 {
 	CUdeviceptr base;
 	size_t bytes;
-	CUresult result = driver.cuMemGetAddressRange_v2(&base, &bytes, address);
+	uint32_t gpu;
+	CUresult result = describe(address, &base, &bytes, &gpu);
 	if (result == CUDA_SUCCESS && base != address)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = note_open(base, bytes, pooled);
+		result = note_open(base, bytes, gpu, pooled);
 	if (result == CUDA_SUCCESS)
 		*answer = (struct rc_wire_opened){ base, bytes };
 	return result;
@@ -177,7 +193,7 @@ static CUresult open_placed(const struct placed_exported *exported, struct meeti
 	meeting_done(found);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = note_open(address, exported->extent, false); /* the mapping keeps all of it */
+	result = note_open(address, exported->extent, server_quota_gpu(), false); /* the mapping keeps all of it */
 	if (result == CUDA_SUCCESS)
 		*answer = (struct rc_wire_opened){ address, exported->bytes };
 	else
@@ -214,7 +230,7 @@ CUresult serve_ipc_open_memory(struct server_call *call)
 	struct rc_wire_opened answer;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!driver.cuIpcOpenMemHandle_v2 || !driver.cuIpcCloseMemHandle || !driver.cuMemGetAddressRange_v2)
+	if (!driver.cuIpcOpenMemHandle_v2 || !driver.cuIpcCloseMemHandle || !driver.cuPointerGetAttribute)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	server_order_release(call);
 	CUresult result = open_memory(&args, &answer);

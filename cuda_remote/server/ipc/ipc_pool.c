@@ -126,7 +126,7 @@ CUresult serve_pool_import_pointer(struct server_call *call)
 	void *pool;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!driver.cuMemPoolImportPointer || !driver.cuMemGetAddressRange_v2 || !driver.cuMemFree_v2)
+	if (!driver.cuMemPoolImportPointer || !driver.cuPointerGetAttribute || !driver.cuMemFree_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = server_object(RC_KIND_POOL, args.object, &pool);
 	if (result != CUDA_SUCCESS)

@@ -528,7 +528,10 @@ static int pool_user(int line)
 	CUmemPoolPtrExportData wrong = data;
 	wrong.reserved[30] ^= 1;
 	EXPECT(cuMemPoolImportPointer(&other, pool, &wrong), CUDA_ERROR_INVALID_VALUE);
-	OK(cuMemPoolImportPointer(&other, pool, &data));
+	CUcontext own;
+	OK(cuCtxPopCurrent(&own));
+	OK(cuMemPoolImportPointer(&other, pool, &data)); /* needs no context */
+	OK(cuCtxPushCurrent(own));
 	expect_words(other, 30000);
 	OK(cuMemFreeAsync(address, NULL));
 	OK(cuMemFree(other));

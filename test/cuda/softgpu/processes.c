@@ -85,7 +85,10 @@ static void use_pool(int line, CUmemPoolPtrExportData *pointer)
 	OK(cuMemPoolImportFromShareableHandle(&pool, (void *)(uintptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 					      0));
 	close(file);
-	OK(cuMemPoolImportPointer(&at, pool, pointer));
+	CUcontext own;
+	OK(cuCtxPopCurrent(&own));
+	OK(cuMemPoolImportPointer(&at, pool, pointer)); /* needs no context */
+	OK(cuCtxPushCurrent(own));
 	expect_words(at, 3000);
 	put_words(at, 30000);
 	EXPECT(cuMemAllocFromPoolAsync(&at, 100, pool, NULL), CUDA_ERROR_INVALID_VALUE);

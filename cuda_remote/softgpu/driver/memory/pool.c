@@ -120,11 +120,12 @@ unsigned pool_handle_types(const void *pool)
 	return ((const struct CUmemPoolHandle_st *)pool)->file ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
 }
 
-/* An allocation that context will own. The context tells the pool when it frees the allocation. */
+/* An allocation that context will own; NULL: no context. The context tells the pool when it frees the allocation. */
 static softgpu_allocation_t new_allocation(CUcontext context, CUmemoryPool pool, size_t bytes)
 {
 	/* Orders nothing: only the context's destruction reads it, and no other call may overlap that. */
-	__atomic_store_n(&context->memory_freed, pool_note_free, __ATOMIC_RELAXED);
+	if (context)
+		__atomic_store_n(&context->memory_freed, pool_note_free, __ATOMIC_RELAXED);
 	return (softgpu_allocation_t){ .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
 				       .device = device_physical(pool->device) };
 }
@@ -367,9 +368,9 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
 {
-	CUcontext context;
+	CUcontext context = NULL;
 	CUresult result = context_enter(&context);
-	if (!result)
+	if (!result || result == CUDA_ERROR_INVALID_CONTEXT) /* a pool is of a device, and this call needs no context */
 		result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
