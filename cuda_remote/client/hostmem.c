@@ -210,8 +210,22 @@ CUresult cuMemHostUnregister(void *pointer)
 
 /* ---- what a pointer is ---- */
 
+/* The only device of a server. */
+static CUresult only_device(const struct rc_session *session, CUdevice *device)
+{
+	struct rc_device *known;
+	unsigned found = 0;
+	for (CUdevice i = 0; rc_device_get(i, &known) == CUDA_SUCCESS; i++)
+		if (known->session == session && !found++)
+			*device = i;
+	return found == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Memory of another process's pool that was imported without a context has none. */
 static CUresult device_of(const struct rc_span *span, CUdevice *device)
 {
+	if (!span->context && span->imported)
+		return only_device(span->session, device);
 	struct rc_context *context = rc_handle_data(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)span->context);
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -273,11 +287,13 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-	struct rc_context *context;
+	struct rc_process *process;
 	struct rc_span span;
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_context_get(&context);
+	CUresult result = rc_process_get(&process);
+	if (result == CUDA_SUCCESS)
+		result = rc_callback_check();
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!rc_memory_find(pointer, &span))
@@ -310,11 +326,13 @@ static void pointer_attribute_none(void *data, CUpointer_attribute attribute)
 
 CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
-	struct rc_context *context;
+	struct rc_process *process;
 	struct rc_span span;
 	if (!n || !attributes || !data)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_context_get(&context);
+	CUresult result = rc_process_get(&process);
+	if (result == CUDA_SUCCESS)
+		result = rc_callback_check();
 	if (result != CUDA_SUCCESS)
 		return result;
 	bool found = rc_memory_find(pointer, &span);

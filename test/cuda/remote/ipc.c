@@ -512,14 +512,21 @@ static int pool_user(int line)
 	CUmemoryPool pool, none;
 	CUdeviceptr address, other;
 	char byte = 0;
-	start();
+	size_t bytes;
+	int device;
+	OK(cuInit(0));
 	int file = receive_file(line);
 	hear(line, &data, sizeof data);
 	EXPECT(cuMemPoolImportFromShareableHandle(&none, (void *)(intptr_t)line, descriptor, 0), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuMemPoolImportFromShareableHandle(NULL, (void *)(intptr_t)file, descriptor, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)file, descriptor, 0));
 	close(file);
+	/* This process has no context yet: a pool is of a device. */
 	OK(cuMemPoolImportPointer(&address, pool, &data));
+	OK(cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address));
+	OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
+	CHECK(bytes >= 4 * WORDS && device == 0);
+	start();
 	expect_words(address, 3000);
 	put_words(address, 30000);
 	EXPECT(cuMemAllocFromPoolAsync(&other, 100, pool, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -528,10 +535,7 @@ static int pool_user(int line)
 	CUmemPoolPtrExportData wrong = data;
 	wrong.reserved[30] ^= 1;
 	EXPECT(cuMemPoolImportPointer(&other, pool, &wrong), CUDA_ERROR_INVALID_VALUE);
-	CUcontext own;
-	OK(cuCtxPopCurrent(&own));
-	OK(cuMemPoolImportPointer(&other, pool, &data)); /* needs no context */
-	OK(cuCtxPushCurrent(own));
+	OK(cuMemPoolImportPointer(&other, pool, &data));
 	expect_words(other, 30000);
 	OK(cuMemFreeAsync(address, NULL));
 	OK(cuMemFree(other));
