@@ -468,6 +468,8 @@ void rc_memory_set_synchronous(uint64_t address, bool synchronous);
 bool rc_virtual_covers(uint64_t address, uint64_t size);
 /* The device of the memory that is mapped at address. False: nothing is. */
 bool rc_virtual_device(uint64_t address, CUdevice *device);
+/* The mapping at address, and the types of handles that its memory was created for. False: nothing is mapped. */
+bool rc_virtual_mapping(uint64_t address, uint64_t *base, uint64_t *size, unsigned long long *handle_types);
 
 /* ---- ipc/ ---- */
 

@@ -233,6 +233,24 @@ static CUresult device_of(const struct rc_span *span, CUdevice *device)
 	return CUDA_SUCCESS;
 }
 
+/* The attributes of the mapping that the pointer is in. Memory that is not of a reservation is one mapping. */
+static CUresult mapping_attribute(void *data, CUpointer_attribute attribute, const struct rc_span *span, CUdeviceptr pointer)
+{
+	uint64_t base = span->base, size = span->size;
+	unsigned long long types = 0;
+	if (span->reserved && !rc_virtual_mapping(pointer, &base, &size, &types))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (attribute == CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR)
+		*(CUdeviceptr *)data = base;
+	else if (attribute == CU_POINTER_ATTRIBUTE_MAPPING_SIZE)
+		*(size_t *)data = size;
+	else if (span->pooled) /* those of its pool, which are not known here */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	else
+		*(unsigned long long *)data = types;
+	return CUDA_SUCCESS;
+}
+
 static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, const struct rc_span *span, CUdeviceptr pointer)
 {
 	bool device = span->kind <= RC_MEMORY_GLOBAL, managed = span->kind == RC_MEMORY_MANAGED;
@@ -280,6 +298,13 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		*(bool *)data = device || span->mapped_by;
 		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		return mapping_attribute(data, attribute, span, pointer);
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+		*(bool *)data = false;
+		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
@@ -311,6 +336,9 @@ static void pointer_attribute_none(void *data, CUpointer_attribute attribute)
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		memset(data, 0, 8);
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:

@@ -107,6 +107,20 @@ bool rc_virtual_device(uint64_t address, CUdevice *device)
 	return found;
 }
 
+bool rc_virtual_mapping(uint64_t address, uint64_t *base, uint64_t *size, unsigned long long *handle_types)
+{
+	pthread_mutex_lock(&lock);
+	size_t at = at_or_above(address);
+	bool found = at < n_mappings && mappings[at].base <= address;
+	if (found) {
+		*base = mappings[at].base;
+		*size = mappings[at].size;
+		*handle_types = mappings[at].memory->properties.requestedHandleTypes;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 /* ---- reservations ---- */
 
 /* Keeps other memory of the process out of the addresses. CUDA_ERROR_ALREADY_MAPPED: there is some already. */

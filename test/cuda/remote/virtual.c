@@ -84,6 +84,14 @@ static void memory_can_be_in_two_places(void)
 	CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, two + page));
 	CHECK(device == 0);
+	CUdeviceptr base;
+	size_t size;
+	unsigned long long types = 1;
+	OK(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, two + page + 8));
+	OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, two + page + 8));
+	OK(cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, two + page + 8));
+	CHECK(base == two + page && size == page && types == CU_MEM_HANDLE_TYPE_NONE);
+	EXPECT(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, two), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemsetD32(one + page, 0x1234, 1));
 	OK(cuMemcpyDtoH(&value, two + page, 4));
 	CHECK(value == 0x1234);
