@@ -1,14 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Host memory that the program asked for as pinned: marked so that copies from and to it are asynchronous, and shared with
- * the workers on this host (pinned.c), so that their kernels may use it. A worker on another host has a copy of the memory that
- * the program allocated as mapped (mirror/), and its kernels use the copy.
+ * the workers on this host (pinned.c), so that their kernels may use it. A worker on another host has a copy of the memory
+ * that the program allocated as mapped (mirror/), or of all of it, by a setting, and its kernels use the copy.
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "rdma_channel/base/setting.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+HR_SETTING(map_setting, "HEADRACE_MAP_HOST_MEMORY", "0", 0, 1,
+	   "1: kernels of a server on another host can use all memory of cuMemHostAlloc and cuMemAllocHost; 0: only mapped memory");
+static pthread_once_t setting_once = PTHREAD_ONCE_INIT;
+static uint64_t maps_all;
+
+static void read_setting(void)
+{
+	if (hr_setting_u64(&map_setting, &maps_all))
+		maps_all = 0;
+}
+
+static bool wants_mapped(unsigned flags)
+{
+	pthread_once(&setting_once, read_setting);
+	return flags & CU_MEMHOSTALLOC_DEVICEMAP || maps_all;
+}
 
 /* Mapped memory of a device on another host: a mirror. *made false: the device does not have it, and nothing was allocated. */
 static CUresult make_mirror(const struct rc_context *context, struct rc_span *span, bool *made)
@@ -45,7 +63,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 		return result;
 	struct rc_span span = { .size = size, .kind = RC_MEMORY_HOST, .context = context->handle, .flags = flags };
 	bool mirror = false;
-	if (flags & CU_MEMHOSTALLOC_DEVICEMAP)
+	if (wants_mapped(flags))
 		result = make_mirror(context, &span, &mirror);
 	if (mirror && result == CUDA_SUCCESS)
 		*pointer = (void *)(uintptr_t)span.base;

@@ -58,8 +58,10 @@ void rc_unmapped_fault(const struct rc_session *session)
 	if (!suspect.address || suspect.told)
 		return;
 	const char *what = suspect.registered ?
-				   "memory of cudaHostRegister, which remote kernels cannot use; allocate it" :
-				   "pinned memory that kernels of a server on another host cannot use; allocate it";
-	hr_log(HR_LOG_ERROR, "a kernel has accessed an illegal address: parameter %u of %s was 0x%llx, %s with cudaHostAllocMapped",
-	       suspect.parameter, suspect.kernel, (unsigned long long)suspect.address, what);
+				   "memory of cudaHostRegister, which remote kernels cannot use; allocate it with "
+				   "cudaHostAllocMapped" :
+				   "pinned memory that kernels of a server on another host cannot use; allocate it with "
+				   "cudaHostAllocMapped, or set HEADRACE_MAP_HOST_MEMORY=1";
+	hr_log(HR_LOG_ERROR, "a kernel has accessed an illegal address: parameter %u of %s was 0x%llx, %s", suspect.parameter,
+	       suspect.kernel, (unsigned long long)suspect.address, what);
 }

@@ -60,8 +60,10 @@ static void count(const struct mirror *mirror, bool more)
 
 bool rc_mirror_begin(const struct rc_span *span)
 {
+	/* The host may use mapped memory while the device works, as it may use attached memory. */
+	bool attached = span->kind == RC_MEMORY_HOST || span->flags != CU_MEM_ATTACH_GLOBAL;
 	struct mirror mirror = { .address = span->base, .size = span->size, .owner = span->session,
-				 .context = (uint64_t)(uintptr_t)span->context, .attached = span->flags != CU_MEM_ATTACH_GLOBAL,
+				 .context = (uint64_t)(uintptr_t)span->context, .attached = attached,
 				 .module = span->module, .shared_pages = span->module != NULL };
 	pthread_mutex_lock(&lock);
 	if (!outgoing)

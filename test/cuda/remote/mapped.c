@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pinned memory that kernels use at the host's address: mapped | far | refused | occupied | unmapped HOW. With "far" the server is
- * reached over TCP. With "refused" the worker maps no memory, and the device says that it cannot. With "occupied" the worker has
+ * Pinned memory that kernels use at the host's address: mapped | far | all | refused | occupied | unmapped HOW. With "far" the
+ * server is reached over TCP. So it is with "all", and the memory is not asked for as mapped. With "refused" the worker maps no memory, and the device says that it cannot. With "occupied" the worker has
  * other memory where the client's addresses for such memory begin. With "unmapped" a kernel gets memory that it cannot use.
  */
 #include "test/cuda/softgpu/driver.h"
@@ -15,6 +15,7 @@ enum { LOG = 1 << 20 };
 static CUcontext context;
 static CUstream stream, other;
 static bool far;
+static unsigned host_flags = CU_MEMHOSTALLOC_DEVICEMAP;
 
 static int attribute(CUdevice_attribute which)
 {
@@ -27,7 +28,7 @@ static uint32_t *mapped(size_t bytes)
 {
 	void *memory;
 	CUdeviceptr device;
-	OK(cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+	OK(cuMemHostAlloc(&memory, bytes, host_flags));
 	OK(cuMemHostGetDevicePointer(&device, memory, 0));
 	CHECK(device == (uintptr_t)memory);
 	memset(memory, 0, bytes);
@@ -118,14 +119,14 @@ static void attributes(void)
 	OK(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_IS_MANAGED, there));
 	CHECK(!is);
 	OK(cuMemHostGetFlags(&flags, memory));
-	CHECK(flags == CU_MEMHOSTALLOC_DEVICEMAP);
+	CHECK(flags == (host_flags | CU_MEMHOSTALLOC_DEVICEMAP));
 	EXPECT(cuMemHostGetDevicePointer(&device, memory, 1), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuMemHostGetDevicePointer(&device, &device, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFreeHost(memory));
 	EXPECT(cuMemHostGetDevicePointer(&device, memory, 0), CUDA_ERROR_INVALID_VALUE);
-	/* Memory without the flag is mapped too: the address space is unified. Not if the device is far. */
+	/* Memory without the flag is mapped too: the address space is unified. If the device is far, only with the setting. */
 	OK(cuMemAllocHost(&host, 64));
-	EXPECT(cuMemHostGetDevicePointer(&device, host, 0), far ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS);
+	EXPECT(cuMemHostGetDevicePointer(&device, host, 0), far && host_flags == CU_MEMHOSTALLOC_DEVICEMAP ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS);
 	OK(cuMemFreeHost(host));
 }
 
@@ -316,7 +317,9 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	CHECK(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) == 1);
-	far = argc > 1 && !strcmp(argv[1], "far");
+	if (argc > 1 && !strcmp(argv[1], "all"))
+		host_flags = CU_MEMHOSTALLOC_PORTABLE;
+	far = argc > 1 && (!strcmp(argv[1], "far") || host_flags != CU_MEMHOSTALLOC_DEVICEMAP);
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	kernel("wait"); /* loaded before a stream is held */
