@@ -14,7 +14,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,8 +140,8 @@ static void replace_functions(python_object_t *module, const char *path, python_
 		       version);
 	} else {
 		bool per_thread = strstr(path, "_ptds") || wants_per_thread();
-		hr_log(HR_LOG_DEBUG, "%s: %u functions of its static CUDA runtime replaced", path,
-		       replace_all(offered, find, per_thread));
+		unsigned replaced = replace_all(offered, find, per_thread);
+		hr_log(HR_LOG_DEBUG, "%s: %u functions of its static CUDA runtime replaced", path, replaced);
 	}
 	if (offered)
 		python.release(offered);
