@@ -240,21 +240,13 @@ int peer_copies_hear(struct peer_link *link, const struct rc_wire_peer_note *not
 
 /* ---- the target ---- */
 
-/* Waits for the client's call, which may come after the other worker's frame. Under the lock. NULL: it does not come. */
+/* Waits for the client's call, which may come after the other worker's frame, however much later: the client closes the link if
+ * it loses a server. Under the lock. NULL: the link is closed. */
 static struct peer_copy *await_call(struct peer_link *link, uint64_t transfer)
 {
-	struct timespec until;
 	struct peer_copy *copy;
-	int waited = 0;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += link->timeout_ms / 1000;
-	until.tv_nsec += link->timeout_ms % 1000 * 1000000l;
-	if (until.tv_nsec >= 1000000000l) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000l;
-	}
-	while (!(copy = *place_of(link, transfer)) && !link->closed && !waited)
-		waited = pthread_cond_timedwait(&link->changed, &peer_lock, &until);
+	while (!(copy = *place_of(link, transfer)) && !link->closed)
+		pthread_cond_wait(&link->changed, &peer_lock);
 	return copy;
 }
 
@@ -267,7 +259,7 @@ int peer_copies_receive(struct peer_link *link, const struct rc_wire_peer_frame 
 	bool sound = copy && copy->reached && (copy->told || !(copy->flags & RC_PEER_COPY_TELL));
 	pthread_mutex_unlock(&peer_lock);
 	if (!sound)
-		return copy ? -EPROTO : -ETIMEDOUT;
+		return copy ? -EPROTO : -ECONNRESET;
 	int error = peer_transfer_receive(&link->pipe, &copy->what, first, &result);
 	if (error)
 		return error;

@@ -475,23 +475,40 @@ static void a_failed_transfer_leaves_the_link(struct link *link)
 static void a_lie_ends_the_link(void)
 {
 	static const struct {
-		uint64_t transfer, total, offset;
+		uint64_t total, offset;
 		uint32_t bytes;
 	} lies[] = {
-		{ 1, BYTES, 0, 16 }, { 0, BYTES, 16, 16 }, { 0, BYTES, 0, BYTES + 1 }, { 0, 16, 0, UINT32_MAX },
-		{ 0, BYTES, UINT64_MAX, 16 }, { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT32_MAX },
+		{ BYTES, 16, 16 }, { BYTES, 0, BYTES + 1 }, { 16, 0, UINT32_MAX }, { BYTES, UINT64_MAX, 16 },
+		{ UINT64_MAX, UINT64_MAX, UINT32_MAX },
 	};
 	for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
-		/* The worker waits for the client's call for a transfer that it does not know. */
-		struct link link = open_link(0, lies[i].transfer ? 500 : 10000);
+		struct link link = open_link(0, 10000);
 		receive(link.number, &by_host, memory, BYTES);
-		frame(&link, transfers + lies[i].transfer, lies[i].total, lies[i].offset, lies[i].bytes);
+		frame(&link, transfers, lies[i].total, lies[i].offset, lies[i].bytes);
 		CHECK(outcome().flags == RC_PEER_LINK_FAILED);
 		receive(link.number, &by_host, memory, BYTES);
 		CHECK(outcome().flags == RC_PEER_LINK_FAILED);
 		close_link(link.number);
 		hr_channel_finalize(link.channel);
 	}
+}
+
+/* The worker waits for the client's call for a transfer that it does not know, longer than two workers may take to meet. */
+static void a_call_may_come_late(void)
+{
+	struct link link = open_link(0, 500);
+	frame(&link, transfers + 1, BYTES, 0, BYTES);
+	put(&link, pattern(), BYTES);
+	CHECK(hr_channel_wait(link.channel, 0, 800) >= 0 && hr_conn_state(link.conn) == 1); /* the worker has not given up */
+	receive(link.number, &by_host, memory, BYTES);
+	struct rc_wire_peer_state state = outcome();
+	CHECK(!state.result && !state.flags);
+	/* The call does not come before the client closes the link. */
+	frame(&link, transfers + 2, BYTES, 0, 16);
+	receive(link.number, &by_host, memory, BYTES);
+	close_link(link.number);
+	CHECK(outcome().flags == RC_PEER_LINK_FAILED);
+	hr_channel_finalize(link.channel);
 }
 
 static void a_death_or_a_stall_ends(void)
@@ -577,6 +594,7 @@ static void frames(void)
 	what_is_right_arrives(&link);
 	a_failed_transfer_leaves_the_link(&link);
 	a_lie_ends_the_link();
+	a_call_may_come_late();
 	a_death_or_a_stall_ends();
 	a_target_that_does_not_read_is_given_up();
 	trials_end();
