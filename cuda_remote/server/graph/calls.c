@@ -16,7 +16,7 @@ static void graph_free(struct graph *graph)
 	if (graph->exec)
 		driver.cuGraphExecDestroy(graph->exec);
 	if (graph->graph)
-		driver.cuGraphDestroy(graph->graph);
+		graph_conditionals_return(graph);
 	free(graph->node);
 	free(graph);
 }
@@ -24,7 +24,7 @@ static void graph_free(struct graph *graph)
 /* Nodes that are disabled in the client's graph are so from the start. */
 static CUresult instantiate(struct graph *graph, unsigned long long flags)
 {
-	CUresult result = host_places_keep(graph->graph, &graph->hosts);
+	CUresult result = host_places_keep(graph->graph, &graph->hosts, &graph->keeper);
 	if (result == CUDA_SUCCESS)
 		result = driver.cuGraphInstantiateWithFlags(&graph->exec, graph->graph, flags);
 	for (uint32_t i = 0; i < graph->n && result == CUDA_SUCCESS; i++)
@@ -47,7 +47,7 @@ static CUresult take(struct server_call *call, struct rc_wire_graph_new *wire, s
 	graph->conditionals = wire->conditionals ? graph_conditionals(wire->conditionals) : NULL;
 	if (wire->conditionals && !graph->conditionals)
 		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult result = graph->conditionals ? graph_conditionals_copy(graph->conditionals, &graph->graph)
+	CUresult result = graph->conditionals ? graph_conditionals_copy(graph->conditionals, wire->conditionals, graph)
 					      : driver.cuGraphCreate(&graph->graph, 0);
 	if (result == CUDA_SUCCESS)
 		result = graph_take(call, graph);
@@ -102,7 +102,7 @@ static CUresult update(struct server_call *call, struct graph *from, struct grap
 	const uint8_t *numbers = take_numbers(call, from, exec);
 	if (!numbers)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = host_places_keep(from->graph, &from->hosts);
+	CUresult result = host_places_keep(from->graph, &from->hosts, &from->keeper);
 	if (result == CUDA_SUCCESS)
 		result = driver.cuGraphExecUpdate_v2(exec->exec, from->graph, &info);
 	for (uint32_t i = 0; i < from->n && result == CUDA_SUCCESS; i++) {

@@ -2,14 +2,15 @@
 /*
  * Conditional handles, which the driver makes in a graph. The handles of one graph of the client are in one graph here, which
  * has no nodes: executable graphs are built in copies of it. A driver that does not clone such graphs (NVIDIA's) builds one
- * executable graph, in the graph itself.
+ * executable graph at a time, in the graph itself.
  */
 #include "cuda_remote/server/graph/graph.h"
 
 #include <stdlib.h>
 
 struct conditionals {
-	CUgraph graph; /* NULL: an executable graph was built in it, and keeps it */
+	CUgraph graph; /* NULL: an executable graph has it */
+	CUgraph lent;  /* the graph that an executable graph has; NULL: none */
 	uint32_t n;
 	uint64_t *number;
 };
@@ -19,14 +20,48 @@ struct conditionals *graph_conditionals(uint64_t handle)
 	return server_object_data(RC_KIND_CONDITIONALS, handle);
 }
 
-CUresult graph_conditionals_copy(struct conditionals *from, CUgraph *graph)
+CUresult graph_conditionals_copy(struct conditionals *from, uint64_t handle, struct graph *graph)
 {
-	CUresult result = driver.cuGraphClone && from->graph ? driver.cuGraphClone(graph, from->graph) : CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = driver.cuGraphClone && from->graph ? driver.cuGraphClone(&graph->graph, from->graph)
+							      : CUDA_ERROR_NOT_SUPPORTED;
 	if (result != CUDA_ERROR_NOT_SUPPORTED || !from->graph)
 		return result;
-	*graph = from->graph;
+	graph->graph = from->lent = from->graph;
+	graph->lender = handle;
 	from->graph = NULL;
 	return CUDA_SUCCESS;
+}
+
+/* Takes everything out of the graph but the conditional handles. False: the driver refuses. */
+static bool clear(struct graph *graph)
+{
+	size_t n = 0;
+	if (!driver.cuGraphGetNodes || !driver.cuGraphDestroyNode || (graph->keeper && !driver.cuGraphReleaseUserObject) ||
+	    driver.cuGraphGetNodes(graph->graph, NULL, &n) != CUDA_SUCCESS)
+		return false;
+	CUgraphNode *nodes = calloc(n + 1, sizeof(CUgraphNode));
+	CUresult result = nodes ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS && n)
+		result = driver.cuGraphGetNodes(graph->graph, nodes, &n);
+	for (size_t i = 0; i < n && result == CUDA_SUCCESS; i++)
+		result = driver.cuGraphDestroyNode(nodes[i]);
+	if (result == CUDA_SUCCESS && graph->keeper)
+		result = driver.cuGraphReleaseUserObject(graph->graph, graph->keeper, 1);
+	free(nodes);
+	return result == CUDA_SUCCESS;
+}
+
+void graph_conditionals_return(struct graph *graph)
+{
+	/* The handle may be that of later conditionals by now. */
+	struct conditionals *lender = graph->lender ? graph_conditionals(graph->lender) : NULL;
+	bool lent = lender && lender->lent == graph->graph;
+	if (lent)
+		lender->lent = NULL;
+	if (lent && clear(graph))
+		lender->graph = graph->graph;
+	else
+		driver.cuGraphDestroy(graph->graph);
 }
 
 bool graph_conditionals_have(const struct conditionals *conditionals, uint64_t number)

@@ -31,7 +31,9 @@ struct graph {
 	struct graph_node *node;
 	struct host_place *hosts; /* until the driver has them, which frees them after the last launch */
 	uint64_t launches;
+	CUuserObject keeper;      /* of the driver's graph: frees the hosts; NULL: none */
 	struct conditionals *conditionals; /* while it is built; NULL: none */
+	uint64_t lender;          /* handle of the conditionals whose graph this is; 0: the graph is its own */
 };
 
 /* ---- arrive.c ---- */
@@ -75,8 +77,9 @@ CUresult host_place_new(struct host_place **list, struct host_version *version, 
 void host_place_born(struct host_place *place, uint64_t launches);
 /* Gives the place a version after so many launches. replaced: further launches do not use the one before. */
 void host_place_change(struct host_place *place, struct host_version *version, uint64_t launches, bool replaced);
-/* The graph keeps them: the driver frees them when graph, executable graphs and launches have ended. */
-CUresult host_places_keep(CUgraph graph, struct host_place **list);
+/* The graph keeps them: the driver frees them when graph, executable graphs and launches have ended. *keeper: set unless there are
+ * none. */
+CUresult host_places_keep(CUgraph graph, struct host_place **list, CUuserObject *keeper);
 /* Frees them. */
 void host_places_drop(struct host_place **list);
 
@@ -84,8 +87,11 @@ void host_places_drop(struct host_place **list);
 
 struct conditionals;
 struct conditionals *graph_conditionals(uint64_t handle);
-/* A graph of the driver that has the handles: a copy, or, if the driver does not copy it, the graph itself, once. */
-CUresult graph_conditionals_copy(struct conditionals *from, CUgraph *graph);
+/* Sets graph->graph to a graph of the driver that has the handles: a copy, or, if the driver does not copy it, the graph itself,
+ * unless another executable graph has it. */
+CUresult graph_conditionals_copy(struct conditionals *from, uint64_t handle, struct graph *graph);
+/* The executable graph has ended: ends its graph, or takes the nodes out of it and returns it to the conditionals that lent it. */
+void graph_conditionals_return(struct graph *graph);
 /* True if this number is one of the handles. */
 bool graph_conditionals_have(const struct conditionals *conditionals, uint64_t number);
 

@@ -204,7 +204,7 @@ static void free_all(void *list)
 	}
 }
 
-CUresult host_places_keep(CUgraph graph, struct host_place **list)
+CUresult host_places_keep(CUgraph graph, struct host_place **list, CUuserObject *keeper)
 {
 	CUuserObject object;
 	if (!*list)
@@ -218,6 +218,8 @@ CUresult host_places_keep(CUgraph graph, struct host_place **list)
 	result = driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
 	if (result != CUDA_SUCCESS)
 		driver.cuUserObjectRelease(object, 1);
+	else
+		*keeper = object;
 	return result;
 }
 

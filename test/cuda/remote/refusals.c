@@ -131,6 +131,52 @@ static void earlier_failure(void)
 	OK(cuMemHostUnregister(host));
 }
 
+static void CUDA_CB count(void *counter)
+{
+	__atomic_add_fetch((uint32_t *)counter, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The driver does not clone a graph with conditional handles, so the worker builds executable graphs in that graph, one at a time. A
+ * refused one and one that has ended leave it as it was. */
+static void conditional_graph(void)
+{
+	CUgraph graph;
+	CUgraphExec exec;
+	CUgraphConditionalHandle handle;
+	CUdeviceptr memory;
+	uint32_t counter = 0, value;
+	CUDA_HOST_NODE_PARAMS counting = { .fn = count, .userData = &counter };
+	CUDA_MEMSET_NODE_PARAMS fill = { .value = 7, .elementSize = 4, .width = 1, .height = 1 };
+	CUgraphNodeParams condition = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL };
+	CUgraphNode first, node;
+	OK(cuMemAlloc(&memory, 4));
+	fill.dst = memory;
+	refuse(&refusing->clone, 1);
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphConditionalHandleCreate(&handle, graph, primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	OK(cuGraphAddHostNode(&first, graph, NULL, 0, &counting));
+	condition.conditional.handle = handle;
+	condition.conditional.type = CU_GRAPH_COND_TYPE_IF;
+	condition.conditional.size = 1;
+	condition.conditional.ctx = primary;
+	OK(cuGraphAddNode(&node, graph, &first, NULL, 1, &condition));
+	OK(cuGraphAddMemsetNode(&node, condition.conditional.phGraph_out[0], NULL, 0, &fill, primary));
+	refuse(&refusing->instantiate, 1);
+	EXPECT(cuGraphInstantiate(&exec, graph, 0), REFUSED);
+	for (uint32_t i = 1; i <= 3; i++) {
+		OK(cuMemsetD32(memory, 0, 1));
+		OK(cuGraphInstantiate(&exec, graph, 0));
+		OK(cuGraphLaunch(exec, NULL));
+		OK(cuCtxSynchronize());
+		OK(cuMemcpyDtoH(&value, memory, 4));
+		CHECK(value == 7 && counter == i);
+		OK(cuGraphExecDestroy(exec));
+	}
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(memory));
+	refuse(&refusing->clone, 0);
+}
+
 int main(int argc, char **argv)
 {
 	int file = argc == 2 ? open(argv[1], O_RDWR | O_CLOEXEC) : -1;
@@ -138,6 +184,7 @@ int main(int argc, char **argv)
 	host = aligned_alloc(4096, BYTES);
 	CHECK(refusing != MAP_FAILED && host);
 	primary = start();
+	conditional_graph();
 	earlier_failure();
 	context();
 	reset();

@@ -12,6 +12,9 @@ struct refusing {
 	uint32_t callback; /* cuStreamAddCallback */
 	uint32_t context;  /* cuCtxDestroy_v2 */
 	uint32_t reset;    /* cuDevicePrimaryCtxReset_v2 */
+	uint32_t instantiate; /* cuGraphInstantiateWithFlags */
+	uint32_t clone;    /* not 0: cuGraphClone returns CUDA_ERROR_NOT_SUPPORTED, as NVIDIA's does for graphs with conditional
+			    * handles */
 };
 
 #endif
