@@ -743,8 +743,73 @@ static void many(void)
 	OK(cuMemFree(device));
 }
 
+static CUDA_MEMCPY3D across(CUdeviceptr to, CUdeviceptr from, size_t width, size_t height)
+{
+	return (CUDA_MEMCPY3D){ .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to, .dstPitch = 2 * width,
+				.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from, .srcPitch = width,
+				.WidthInBytes = width, .Height = height, .Depth = 1 };
+}
+
+/* Copies between the memory of two GPUs of the server, none of which has access to the other's: both directions in the graphs of
+ * both contexts, in one piece and in rows; then the nodes change direction. */
+static void between_two_gpus(void)
+{
+	enum { COUNT = 300000, ROW = 1000, ROWS = 100 };
+	CUcontext context[2];
+	CUdeviceptr memory[2];
+	uint32_t *words = malloc(COUNT * sizeof *words);
+	int access, devices;
+	OK(cuDeviceGetCount(&devices));
+	CHECK(words && devices == 2);
+	for (int i = 0; i < 2; i++) {
+		OK(cuDevicePrimaryCtxRetain(&context[i], i));
+		OK(cuCtxSetCurrent(context[i]));
+		OK(cuMemAlloc(&memory[i], COUNT * sizeof *words));
+	}
+	OK(cuDeviceCanAccessPeer(&access, 0, 1)); /* if it is so, it is not enabled */
+	for (int i = 0; i < 16; i++) {
+		int from = i & 1, at = i >> 1 & 1;
+		bool rows = i >> 2 & 1, changed = i >> 3 & 1;
+		CUDA_MEMCPY3D copy = across(memory[!from], memory[from], rows ? ROW : COUNT * sizeof *words, rows ? ROWS : 1);
+		CUDA_MEMCPY3D other = across(memory[from], memory[!from], copy.WidthInBytes, copy.Height);
+		CUgraphExec exec;
+		CUgraph graph;
+		OK(cuCtxSetCurrent(context[at]));
+		OK(cuGraphCreate(&graph, 0));
+		CUgraphNode node = add_copy(graph, NULL, changed ? other : copy);
+		OK(cuGraphInstantiate(&exec, graph, 0));
+		if (changed)
+			OK(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context[at]));
+		OK(cuCtxSetCurrent(context[from]));
+		OK(cuMemsetD32(memory[from], 100u + (unsigned)i, COUNT));
+		OK(cuCtxSetCurrent(context[!from]));
+		OK(cuMemsetD32(memory[!from], 0, COUNT));
+		OK(cuCtxSynchronize());
+		OK(cuCtxSetCurrent(context[from]));
+		OK(cuCtxSynchronize());
+		OK(cuCtxSetCurrent(context[at]));
+		OK(cuGraphLaunch(exec, NULL));
+		OK(cuCtxSynchronize());
+		OK(cuCtxSetCurrent(context[!from]));
+		OK(cuMemcpyDtoH(words, memory[!from], COUNT * sizeof *words));
+		for (uint32_t at_word = 0; at_word < COUNT; at_word++) {
+			uint32_t row = at_word * 4 / (2 * ROW), in_row = at_word * 4 % (2 * ROW);
+			bool copied = !rows || (row < ROWS && in_row < ROW);
+			CHECK(words[at_word] == (copied ? 100u + (unsigned)i : 0));
+		}
+		OK(cuGraphExecDestroy(exec));
+		OK(cuGraphDestroy(graph));
+	}
+	free(words);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !strcmp(argv[1], "two")) {
+		OK(cuInit(0));
+		between_two_gpus();
+		return 0;
+	}
 	start();
 	if (argc > 1 && !strcmp(argv[1], "many")) {
 		many();

@@ -20,3 +20,13 @@ remote_stop || fail "the daemon does not end"
 rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=2 remote_start
 timeout 120 "$build/test/cuda/remote/graph_memory" pages || exit 1
+remote_stop || fail "the daemon does not end"
+rm "$folder/ready"
+
+# Two GPUs without access to each other's memory.
+for placed in 0 1 2; do
+	HEADRACE_PLACED_MEMORY=$placed HEADRACE_SOFTGPU_DEVICES=2 remote_start
+	timeout 120 "$build/test/cuda/remote/graphs" two || fail "copies between two GPUs, HEADRACE_PLACED_MEMORY=$placed"
+	remote_stop || fail "the daemon does not end"
+	rm "$folder/ready"
+done
