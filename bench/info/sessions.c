@@ -33,9 +33,9 @@ static void print_session(const rc_door_session_t *session, const rc_door_sessio
 		snprintf(user, sizeof user, "%u", session->uid);
 	if (session->gpu != RC_SERVER_ALL_GPUS)
 		snprintf(gpu, sizeof gpu, "%u", session->gpu);
-	printf("    %-10s %-20s %-24s %4s %10.1f %12" PRIu64 " %10.0f %8" PRIu64 "\n", user, session->program,
+	printf("    %-10s %-20s %-24s %4s %10.1f %12" PRIu64 " %10.0f %8" PRIu64 " %10.3f\n", user, session->program,
 	       session->client, gpu, (double)session->memory / (1 << 20), session->calls,
-	       calls_per_second(session, before), session->age_us / 1000000);
+	       calls_per_second(session, before), session->age_us / 1000000, (double)session->cpu_us / 1e6);
 }
 
 int print_sessions(const rc_server_t *server)
@@ -51,8 +51,8 @@ int print_sessions(const rc_server_t *server)
 		error = rc_door_ask_report(&ask, &welcome, &reports[1]);
 	}
 	if (!error && reports[1].count)
-		printf("    %-10s %-20s %-24s %4s %10s %12s %10s %8s\n", "user", "program", "client", "GPU", "memory/MiB",
-		       "calls", "calls/s", "age/s");
+		printf("    %-10s %-20s %-24s %4s %10s %12s %10s %8s %10s\n", "user", "program", "client", "GPU", "memory/MiB",
+		       "calls", "calls/s", "age/s", "CPU/s");
 	for (uint32_t i = 0; !error && i < reports[1].count; i++)
 		print_session(&reports[1].session[i], find(&reports[0], reports[1].session[i].number));
 	if (!error && reports[0].hidden)

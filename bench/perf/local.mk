@@ -17,5 +17,7 @@ endif
 if HAVE_CUDA
 headrace_perf_SOURCES += %D%/cuda/cuda_calls.c %D%/cuda/cuda_calls.h %D%/cuda/cuda_client.c %D%/cuda/cuda_driver.c %D%/cuda/cuda_driver.h %D%/cuda/cuda_rows.h \
 	%D%/cuda/raw_stream.c %D%/cuda/raw_stream.h \
+	%D%/cuda/server_cpu.c %D%/cuda/server_cpu.h \
 	%D%/cuda/cuda_run.c %D%/cuda/cuda_run.h %D%/cuda/peer_client.c %D%/cuda/peer_copies.c %D%/cuda/peer_copies.h
+headrace_perf_LDADD += cuda_remote/door/libhrdoor.la
 endif

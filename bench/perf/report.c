@@ -224,3 +224,31 @@ void report_figure(const struct options *options, const char *name, double media
 	}
 	fflush(stdout);
 }
+
+static void print_seconds(const char *name, double seconds)
+{
+	if (isnan(seconds))
+		printf("  %s       -", name);
+	else
+		printf("  %s %7.3f", name, seconds);
+}
+
+void report_processor_time(const struct options *options, const char *name, double client, double server, double local)
+{
+	if (options->format == FORMAT_CSV)
+		return;
+	if (options->format == FORMAT_JSON) {
+		printf("{\"test\": \"%s\"", name);
+		json_number("client_s_per_GB", client);
+		json_number("server_s_per_GB", server);
+		json_number("local_s_per_GB", local);
+		printf("}\n");
+	} else {
+		printf("%-44s s/GB", name);
+		print_seconds("client", client);
+		print_seconds("server", server);
+		print_seconds("local", local);
+		printf("\n");
+	}
+	fflush(stdout);
+}

@@ -47,7 +47,7 @@ void rc_door_peer_refuse(const rc_door_peer_t *peer, enum rc_door_reason reason,
 static void fill_entry(const rc_door_session_t *session, struct door_session *wire)
 {
 	*wire = (struct door_session){ .number = session->number, .age_us = session->age_us, .calls = session->calls,
-				       .memory = session->memory, .uid = session->uid, .gpu = session->gpu };
+				       .memory = session->memory, .cpu_us = session->cpu_us, .uid = session->uid, .gpu = session->gpu };
 	memcpy(wire->program, session->program, sizeof wire->program);
 	memcpy(wire->client, session->client, sizeof wire->client);
 }

@@ -435,7 +435,7 @@ static void fill_session(struct door_session *wire, rc_door_session_t *session)
 	door_text_clean(wire->program, sizeof wire->program);
 	door_text_clean(wire->client, sizeof wire->client);
 	*session = (rc_door_session_t){ .number = wire->number, .age_us = wire->age_us, .calls = wire->calls,
-					.memory = wire->memory, .uid = wire->uid, .gpu = wire->gpu };
+					.memory = wire->memory, .cpu_us = wire->cpu_us, .uid = wire->uid, .gpu = wire->gpu };
 	memcpy(session->program, wire->program, sizeof session->program);
 	memcpy(session->client, wire->client, sizeof session->client);
 }

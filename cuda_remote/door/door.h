@@ -46,7 +46,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RC_DOOR_VERSION 12     /* of the handshake and of all messages after it; equal in client and server */
+#define RC_DOOR_VERSION 13     /* of the handshake and of all messages after it; equal in client and server */
 #define RC_DOOR_TOKEN_BYTES 16
 #define RC_DOOR_KEY_BYTES 32
 #define RC_DOOR_KEY_ID_BYTES 8
@@ -83,6 +83,7 @@ typedef struct rc_door_session {
 	uint64_t age_us;   /* since it began */
 	uint64_t calls;    /* CUDA calls served */
 	uint64_t memory;   /* bytes of device memory allocated */
+	uint64_t cpu_us;   /* processor time of its worker, that of the device's work too if the device is a software GPU */
 	uint32_t uid;      /* UINT32_MAX: the client authenticated by key */
 	uint32_t gpu;      /* index or RC_SERVER_ALL_GPUS */
 	char program[RC_DOOR_PROGRAM_MAX]; /* as the client sent it: not verified */

@@ -143,7 +143,7 @@ void door_calls_fill(struct door_calls *message);
 int door_calls_match(const struct door_calls *theirs, uint16_t numbers[RC_DOOR_CALLS_MAX], char text[RC_DOOR_TEXT_MAX]);
 
 struct door_session {
-	uint64_t number, age_us, calls, memory;
+	uint64_t number, age_us, calls, memory, cpu_us;
 	uint32_t uid, gpu;
 	char program[RC_DOOR_PROGRAM_MAX]; /* NUL-terminated */
 	char client[80];                   /* NUL-terminated */
@@ -165,7 +165,7 @@ _Static_assert(sizeof(struct door_welcome) == 496, "wire");
 _Static_assert(sizeof(struct door_refusal) == 184, "wire");
 _Static_assert(sizeof(struct door_report) == 64 + sizeof(struct rc_counters), "wire");
 _Static_assert(sizeof(struct door_calls) == 56 + 8 * RC_DOOR_CALLS_MAX, "wire");
-_Static_assert(sizeof(struct door_session) == 152, "wire");
+_Static_assert(sizeof(struct door_session) == 160, "wire");
 
 /* Fills in a header. */
 void door_header_set(struct door_header *header, enum door_kind kind, size_t length);

@@ -89,6 +89,14 @@ static void print_line(const struct options *options, size_t i, const struct cud
 	report_figure(options, lines[i].name, f->row[lines[i].row].median, f->row[lines[i].row].p99, name, us);
 }
 
+static void print_processor_time(const struct options *options, const struct cuda_figures *f, const struct cuda_figures *local)
+{
+	static const char *const names[CPUS] = { "cuda: CPU, 64 MB to the device, pinned", "cuda: CPU, 64 MB from the device, pinned",
+						 "cuda: CPU, 64 MB to the device", "cuda: CPU, 64 MB from the device" };
+	for (int i = 0; i < CPUS; i++)
+		report_processor_time(options, names[i], f->cpu[i].client, f->cpu[i].server, local ? local->cpu[i].client : NAN);
+}
+
 /* True if the server is reached by TCP within this host: then a TCP stream of this host is the floor of its copies. */
 static bool is_loopback(void)
 {
@@ -113,5 +121,6 @@ int measure_cuda(const struct options *options, const char *self)
 	report_figure(options, "channel: 8 bytes over tcp, round trip", 2 * tcp, NAN, "raw TCP round trip", 2 * raw_tcp);
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
 		print_line(options, i, &f, &floors);
+	print_processor_time(options, &f, floors.local ? &floors.of_local : NULL);
 	return 0;
 }

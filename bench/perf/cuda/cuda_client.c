@@ -7,17 +7,20 @@
 #include "cuda_rows.h"
 #include "endpoint.h"
 #include "raw_stream.h"
+#include "server_cpu.h"
 #include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define CALLS 2000
 #define WARM 100
 #define LAUNCH_BATCH 32
 #define LAUNCHES 20000 /* before a synchronisation */
 #define COPIES 15
+#define CPU_COPIES 8
 #define SMALL 64
 #define MIDDLE ((size_t)128 << 10)
 #define ALLOCATION ((size_t)1 << 20)
@@ -231,6 +234,31 @@ static void time_long_copies(struct program *p)
 		keep(p, rows[kind], &samples[kind]);
 }
 
+static double processor_seconds(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* The processor time of both sides for long copies. */
+static void count_processor_time(struct program *p)
+{
+	for (int kind = 0; kind < CPUS; kind++) {
+		char *host = kind < CPU_UP ? p->pinned : p->pageable;
+		const double gigabytes = 1e-9 * (double)LONG_BYTES * CPU_COPIES;
+		double server = server_cpu_seconds(), client = processor_seconds();
+		for (int i = 0; i < CPU_COPIES; i++)
+			if (kind == CPU_PINNED_UP || kind == CPU_UP)
+				cuda_check(p->d.to_device(p->device, host, LONG_BYTES), "cuMemcpyHtoD");
+			else
+				cuda_check(p->d.from_device(host, p->device, LONG_BYTES), "cuMemcpyDtoH");
+		cuda_check(p->d.synchronize(), "cuCtxSynchronize");
+		p->figures.cpu[kind].client = (processor_seconds() - client) / gigabytes;
+		p->figures.cpu[kind].server = (server_cpu_seconds() - server) / gigabytes;
+	}
+}
+
 static void time_memcpy(struct program *p)
 {
 	struct samples copies;
@@ -366,6 +394,7 @@ int measure_cuda_client(const struct options *options)
 	time_copies(&p, p.pageable, COPY_BYTES, ROW_UP, ROW_DOWN);
 	time_calls(&p, ROW_ASYNC_MIDDLE, call_middle);
 	time_long_copies(&p);
+	count_processor_time(&p);
 	time_memcpy(&p);
 	time_asynchronous(&p);
 	time_overlap(&p);

@@ -13,11 +13,18 @@ enum cuda_row {
 	ROW_MEMCPY, ROW_STREAM_UP, ROW_STREAM_DOWN, ROW_ASYNC_MIDDLE, ROW_LAUNCH_EVENT, ROWS
 };
 
+/* Of copies of LONG_BYTES. */
+enum cuda_cpu { CPU_PINNED_UP, CPU_PINNED_DOWN, CPU_UP, CPU_DOWN, CPUS };
+
 /* In microseconds. p99 is NaN for a row of few samples. */
 struct cuda_figures {
 	struct {
 		double median, p99;
 	} row[ROWS];
+	/* Processor time in seconds for a GB; NaN: not known. */
+	struct {
+		double client, server;
+	} cpu[CPUS];
 };
 
 #endif

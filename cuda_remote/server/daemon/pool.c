@@ -547,6 +547,16 @@ static bool may_see(const rc_door_peer_t *peer, const struct worker *worker)
 	return peer->uid == 0 || peer->uid == geteuid() || peer->uid == worker->owner.uid;
 }
 
+/* Microseconds; 0: the kernel does not say. */
+static uint64_t processor_time(pid_t process)
+{
+	struct timespec time;
+	clockid_t clock;
+	if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &time))
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
+}
+
 static void describe(const struct worker *worker, rc_door_session_t *session)
 {
 	const struct worker_usage *usage = worker->process.usage;
@@ -554,6 +564,7 @@ static void describe(const struct worker *worker, rc_door_session_t *session)
 					.age_us = (uint64_t)(now_ms() - worker->since_ms) * 1000,
 					.calls = __atomic_load_n(&usage->calls, __ATOMIC_RELAXED),
 					.memory = __atomic_load_n(&usage->memory, __ATOMIC_RELAXED),
+					.cpu_us = processor_time(worker->process.pid),
 					.uid = worker->owner.by_key ? UINT32_MAX : worker->owner.uid,
 					.gpu = worker->gpu };
 	memcpy(session->program, worker->program, sizeof session->program);

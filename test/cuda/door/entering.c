@@ -98,7 +98,7 @@ static void fill_report(void)
 	server_report.hidden = 3;
 	for (uint32_t i = 0; i < RC_DOOR_SESSIONS_MAX; i++) {
 		rc_door_session_t *session = &server_report.session[i];
-		*session = (rc_door_session_t){ .number = i, .age_us = 5000000, .calls = 1000 + i, .memory = 1 << 20,
+		*session = (rc_door_session_t){ .number = i, .age_us = 5000000, .calls = 1000 + i, .memory = 1 << 20, .cpu_us = 90 + i,
 						.uid = 7, .gpu = RC_SERVER_ALL_GPUS };
 		memset(session->program, '\033', sizeof session->program);
 		snprintf(session->client, sizeof session->client, "unix:pid %u", i);
@@ -119,6 +119,7 @@ static void check_report(rc_server_t place, const char *key_file)
 		ck_assert_uint_eq(session->number, i);
 		ck_assert_uint_eq(session->calls, 1000 + i);
 		ck_assert_uint_eq(session->memory, 1 << 20);
+		ck_assert_uint_eq(session->cpu_us, 90 + i);
 		ck_assert_uint_eq(session->uid, 7);
 		/* What a terminal would obey is gone, and the text ends. */
 		ck_assert_uint_eq(strspn(session->program, "?"), sizeof session->program - 1);
