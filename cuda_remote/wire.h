@@ -240,7 +240,8 @@ static_assert(sizeof(struct rc_wire_across) == 104, "wire format");
 /*
  * Pinned memory of a client on the same host is a memfd that the client passes to the worker: struct rc_wire_pin with the
  * descriptor, over the socket of an RC_DOOR_MEMORY; struct rc_wire_pinned answers. The client may close the descriptor then.
- * The memfd is sealed against shrinking, so that the worker's accesses cannot fail. pinned_free ends the pinning.
+ * The memfd is sealed against shrinking, so that the worker's accesses cannot fail. pinned_free ends the pinning. pinned_wait
+ * only waits as pinned_free does: the client ends the use of a part of such memory.
  *
  * Mapped and managed memory is such a memfd that client and worker map at the same address.
  */
@@ -254,7 +255,11 @@ struct rc_wire_pinned {
 	uint64_t pinned; /* worker: of the request */
 	int32_t result;  /* worker: CUresult; CUDA_ERROR_ALREADY_MAPPED: the worker has other memory at the address. After
 			  * another failure copies of this memory go in chunks */
-	uint32_t mapped; /* worker: 1: kernels may use the memory at the client's address */
+	uint32_t mapped; /* worker: set of enum rc_pin_flags */
+};
+enum rc_pin_flags {
+	RC_PIN_MAPPED = 1u << 0,    /* kernels may use the memory at the client's address */
+	RC_PIN_DIVISIBLE = 1u << 1, /* the memory may hold several allocations: the driver checks no bounds within a page */
 };
 #define RC_PIN_LOWEST (1ull << 32)
 

@@ -207,7 +207,7 @@ static CUresult copy_mapped(struct rc_link *link, uint64_t stream, CUDA_MEMCPY3D
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_array_pinned call;
-	} message = { .call = { stream, span->pinned, (uint64_t)(uintptr_t)host->start - span->base } };
+	} message = { .call = { stream, span->pinned, rc_pinned_offset(span, (uint64_t)(uintptr_t)host->start) } };
 	struct iovec iov = { sent, sizeof *sent };
 	*(up ? &sent->srcPitch : &sent->dstPitch) = host->pitch;
 	*(up ? &sent->srcHeight : &sent->dstHeight) = host->pitch ? host->slice / host->pitch : 0;

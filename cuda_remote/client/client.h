@@ -241,6 +241,10 @@ CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struc
 			      const struct iovec *iov, int n, bool *posted);
 /* The work of all calls up to this number that were made in this context is complete. */
 void rc_link_settle(struct rc_session *session, uint64_t context, uint64_t number);
+/* The same for calls in all contexts. */
+void rc_link_settle_all(struct rc_session *session, uint64_t number);
+/* True if the work of all calls so far is known to be complete. */
+bool rc_link_is_settled(const struct rc_session *session);
 /* The work of all calls up to the number returned is complete. */
 uint64_t rc_link_settled(const struct rc_session *session);
 
@@ -437,6 +441,7 @@ struct rc_span {
 	uint64_t shared_with; /* set of sessions whose workers have mapped it, bit i for session i */
 	uint64_t mapped_by;   /* those of them whose kernels may use it at this address */
 	uint64_t place;       /* bytes of addresses that rc_shared_take gave for it; 0: it lies elsewhere */
+	struct rc_slab *slab; /* of host and managed memory: the larger memory that it is part of, or NULL */
 };
 
 /* The allocation that holds address. */
@@ -622,14 +627,19 @@ void rc_copy_forget(uint64_t address, uint64_t size);
 
 /* ---- pinned.c: pinned memory that workers on this host map ---- */
 
-/* Maps memory of span->size bytes and shares it with the workers on this host. Sets the span's fields from pinned to place,
+/* Maps memory of span->size bytes and shares it with the workers on this host. Sets the span's fields from pinned to slab,
  * and base. That no worker takes it is not an error. */
 CUresult rc_pinned_make(struct rc_span *span);
+/* The same for memory that is not part of a slab. *divisible: kernels of all workers on this host may use it, and their drivers
+ * need not know which parts of it are allocations. */
+CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible);
 /* Ends the sharing: waits for the workers' copies from and to the memory, and for kernels. Does not unmap the client's
  * memory. */
 CUresult rc_pinned_free(const struct rc_span *span);
 /* Unmaps the client's memory, which no worker shares any more. */
 void rc_pinned_unmap(const struct rc_span *span);
+/* The offset of an address of the allocation in the memory that span->pinned names. */
+uint64_t rc_pinned_offset(const struct rc_span *span, uint64_t address);
 /* Maps memory of this size, a multiple of the page size, and shares it with one session's worker. */
 CUresult rc_pinned_lend(struct rc_session *session, uint64_t bytes, uint64_t *handle, uint8_t **memory);
 /* True if the session's worker has mapped these bytes; *span is their allocation. */
@@ -642,6 +652,15 @@ bool rc_pinned_shared(uint64_t address);
 CUresult rc_memops_translate(struct rc_session *session, const CUstreamBatchMemOpParams *list, unsigned count, unsigned flags,
 			     struct rc_wire_memop *sent);
 CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_pinned *copy, bool wait);
+
+/* ---- slab.c: small allocations of such memory ---- */
+
+/* As rc_pinned_make. False: the allocation is too large, or there are no slabs. */
+bool rc_slab_take(struct rc_span *span);
+/* Ends the use of the addresses. */
+void rc_slab_give(const struct rc_span *span);
+/* The address of the slab that the allocation is part of. */
+uint64_t rc_slab_base(const struct rc_span *span);
 
 /* ---- shared_window.c: addresses of memory that client and workers map ---- */
 

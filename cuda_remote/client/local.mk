@@ -14,6 +14,7 @@ cuda_client_but_session = \
 	cuda_remote/client/library.c cuda_remote/client/module.c cuda_remote/client/module.h cuda_remote/client/peer/peer.c cuda_remote/client/peer/peer.h cuda_remote/client/peer/peer_calls.c \
 	cuda_remote/client/peer/peer_copy.c cuda_remote/client/peer/peer_link.c cuda_remote/client/peer/peer_plan.c cuda_remote/client/pinned.c cuda_remote/client/pool.c cuda_remote/client/route.c cuda_remote/client/rows.c cuda_remote/client/stream.c cuda_remote/client/stream_memory.c \
 	cuda_remote/client/shared_window.c \
+	cuda_remote/client/slab.c \
 	cuda_remote/client/managed.c \
 	cuda_remote/client/mirror/client_mirror.c cuda_remote/client/mirror/client_mirror.h \
 	cuda_remote/client/mirror/mirror_memory.c cuda_remote/client/mirror/mirror_variable.c $(MIRROR_SOURCES) \

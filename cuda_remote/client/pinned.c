@@ -52,15 +52,18 @@ static struct rc_wire_pinned pass(struct rc_session *session, const struct rc_wi
 	return none;
 }
 
-/* Passes the memory to all sessions, and notes in the span which of them took it. False: a worker has other memory at these
- * addresses, or an object of this handle whose end, a call that nobody waited for, it has not seen. */
-static bool pass_all(struct rc_span *span, uint64_t bytes, int fd)
+/* Passes the memory to all sessions, and notes in the span which of them took it. *divisible: as in rc_pinned_make_whole. False:
+ * a worker has other memory at these addresses, or an object of this handle whose end, a call that nobody waited for, it has not
+ * seen. */
+static bool pass_all(struct rc_span *span, uint64_t bytes, int fd, bool *divisible)
 {
 	struct rc_process *process;
 	struct rc_wire_pin ask = { span->pinned, bytes, span->place ? span->base : 0 };
 	bool fits = true;
+	*divisible = false;
 	if (rc_process_get(&process) != CUDA_SUCCESS)
 		return true;
+	*divisible = ask.address;
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < process->sessions && fits; i++) {
 		struct rc_wire_pinned answer = pass(&process->session[i], &ask, fd);
@@ -68,6 +71,7 @@ static bool pass_all(struct rc_span *span, uint64_t bytes, int fd)
 			span->shared_with |= 1ull << i;
 		if (answer.result == CUDA_SUCCESS && answer.mapped && ask.address)
 			span->mapped_by |= 1ull << i;
+		*divisible &= !process->session[i].local || (answer.result == CUDA_SUCCESS && answer.mapped & RC_PIN_DIVISIBLE);
 		fits = answer.result != CUDA_ERROR_INVALID_HANDLE && (answer.result != CUDA_ERROR_ALREADY_MAPPED || !ask.address);
 	}
 	pthread_mutex_unlock(&lock);
@@ -175,13 +179,13 @@ static CUresult end_sharing(const struct rc_span *span)
 
 /* Maps the file and shares it. Refused places and handles are kept meanwhile, so that the next attempt has others. The last
  * attempt is content with memory that kernels cannot use. False: no memory. */
-static bool share(int fd, uint64_t bytes, struct rc_span *span)
+static bool share(int fd, uint64_t bytes, struct rc_span *span, bool *divisible)
 {
 	struct rc_span refused[ATTEMPTS];
 	unsigned n = 0;
 	bool done = false;
 	while (!done && map_file(fd, bytes, n < ATTEMPTS, span)) {
-		if (rc_handle_new(RC_KIND_PINNED, NULL, &span->pinned) != CUDA_SUCCESS || pass_all(span, bytes, fd)) {
+		if (rc_handle_new(RC_KIND_PINNED, NULL, &span->pinned) != CUDA_SUCCESS || pass_all(span, bytes, fd, divisible)) {
 			done = true;
 			break;
 		}
@@ -205,15 +209,16 @@ static bool share(int fd, uint64_t bytes, struct rc_span *span)
 	return done;
 }
 
-CUresult rc_pinned_make(struct rc_span *span)
+CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
 	span->pinned = span->shared_with = span->mapped_by = span->place = 0;
+	*divisible = false;
 	if (__builtin_add_overflow(span->size, page - 1, &bytes) || bytes > INT64_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	bytes &= ~(page - 1);
 	int fd = any_local() ? make_file(bytes) : -1;
-	bool shared = fd >= 0 && share(fd, bytes, span);
+	bool shared = fd >= 0 && share(fd, bytes, span, divisible);
 	if (fd >= 0)
 		close(fd); /* each worker has its own */
 	if (shared)
@@ -225,16 +230,55 @@ CUresult rc_pinned_make(struct rc_span *span)
 	return CUDA_SUCCESS;
 }
 
+CUresult rc_pinned_make(struct rc_span *span)
+{
+	bool divisible;
+	return any_local() && rc_slab_take(span) ? CUDA_SUCCESS : rc_pinned_make_whole(span, &divisible);
+}
+
 void rc_pinned_unmap(const struct rc_span *span)
 {
-	if (span->place)
+	if (span->slab)
+		rc_slab_give(span);
+	else if (span->place)
 		rc_shared_give(span->base, span->place);
 	else
 		munmap((void *)(uintptr_t)span->base, span->size);
 }
 
+/* Waits for the work of the session that may use memory. */
+static CUresult wait_for_work(struct rc_session *session)
+{
+	struct rc_wire_call head;
+	struct rc_link *link;
+	if (rc_link_is_settled(session) || rc_link_to(session, 0, &link) != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	CUresult result = rc_link_call(link, RC_CALL_pinned_wait, 0, &head, sizeof head, NULL, 0);
+	if (result == CUDA_SUCCESS)
+		rc_link_settle_all(session, head.number);
+	return result == RC_LOST ? CUDA_SUCCESS : result;
+}
+
+/* The slab stays shared. */
+static CUresult end_part(const struct rc_span *span)
+{
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
+	for (unsigned i = 0; result == CUDA_SUCCESS && i < process->sessions; i++)
+		if (span->shared_with >> i & 1)
+			result = wait_for_work(&process->session[i]);
+	return result;
+}
+
+uint64_t rc_pinned_offset(const struct rc_span *span, uint64_t address)
+{
+	return address - (span->slab ? rc_slab_base(span) : span->base);
+}
+
 CUresult rc_pinned_free(const struct rc_span *span)
 {
+	if (span->slab)
+		return end_part(span);
 	CUresult result = end_sharing(span);
 	if (span->pinned)
 		rc_handle_delete(span->pinned);

@@ -28,7 +28,7 @@ static CUresult set_place(struct rc_route *route, uint64_t address, uint64_t byt
 		hr_log_once(HR_LOG_WARN, "a stream can wait for or write host memory only if the server is on this host and the memory is of cuMemHostAlloc; use device memory");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	sent->address = address - span.base;
+	sent->address = rc_pinned_offset(&span, address);
 	sent->pinned = span.pinned;
 	return CUDA_SUCCESS;
 }

@@ -97,6 +97,17 @@ int rc_window_open(struct rc_window *window)
 	return -ENOMEM;
 }
 
+void rc_window_close(struct rc_window *window)
+{
+	while (window->spare) {
+		struct rc_window_block *block = window->spare;
+		window->spare = block->next;
+		free(block);
+	}
+	free(window->taken);
+	free(window->block);
+}
+
 static size_t take_pages(struct rc_window *window, size_t count)
 {
 	size_t from = window->first_free & ~(size_t)63;

@@ -32,6 +32,8 @@ void rc_window_release(uint64_t base, uint64_t bytes);
 
 /* The fields from base to unit are set. -ENOMEM; -EINVAL: they do not fit together. */
 int rc_window_open(struct rc_window *window);
+/* Frees what rc_window_open and rc_window_take have allocated; the addresses stay reserved. Nothing is in use. */
+void rc_window_close(struct rc_window *window);
 /* Finds addresses for bytes > 0, a multiple of the granule. 0: there are none. */
 uint64_t rc_window_take(struct rc_window *window, uint64_t bytes);
 /* Ends the use of what rc_window_take returned. */

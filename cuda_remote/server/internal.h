@@ -380,6 +380,7 @@ CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes);
  * that names it. Makes the primary context of GPU 0 current. */
 void server_pinned_renew(void);
 CUresult serve_pinned_free(struct server_call *call);
+CUresult serve_pinned_wait(struct server_call *call);
 /* Takes pinned memory of at least this size for the staging of one connection; its handle ends. CUDA_ERROR_INVALID_HANDLE,
  * CUDA_ERROR_INVALID_VALUE. */
 CUresult server_pinned_adopt(uint64_t handle, uint64_t bytes, struct pinned **staging);

@@ -164,7 +164,8 @@ void server_pinned_serve(const rc_door_peer_t *peer)
 			break;
 		bool mapped = false;
 		struct rc_wire_pinned answer = { .pinned = ask.pinned, .result = pinned_make(peer, &ask, fd, &mapped) };
-		answer.mapped = answer.result == CUDA_SUCCESS && mapped;
+		if (answer.result == CUDA_SUCCESS && mapped)
+			answer.mapped = RC_PIN_MAPPED | (server_memory_is_virtual() ? RC_PIN_DIVISIBLE : 0);
 		close(fd);
 		if (send(peer->fd, &answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer)
 			got = 0;
@@ -250,5 +251,13 @@ CUresult serve_pinned_free(struct server_call *call)
 	call->thread->context = 0;
 	(void)driver.cuCtxSetCurrent(NULL);
 	pinned_unmap(pinned);
+	return CUDA_SUCCESS;
+}
+
+/* Part of such memory is freed: what was issued may still use it. */
+CUresult serve_pinned_wait(struct server_call *call)
+{
+	server_order_release(call);
+	server_contexts_wait(call->thread);
 	return CUDA_SUCCESS;
 }

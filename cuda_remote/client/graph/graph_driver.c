@@ -197,7 +197,7 @@ void rc_graph_side_map(struct rc_graph_side *side, const CUDA_MEMCPY3D *copy, co
 		return;
 	side->host = false;
 	side->wire.object = span.pinned;
-	side->wire.address -= span.base;
+	side->wire.address = rc_pinned_offset(&span, side->wire.address);
 }
 
 CUresult graph_driver_check_copy(const CUDA_MEMCPY3D *copy, uint64_t ids[2])

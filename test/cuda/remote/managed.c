@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Managed memory: managed | far | limited | far-limited | refused. With "far" the server is reached over TCP, with "limited" its worker maps
- * 16 MB, with "refused" none. managed_far.c has what only a server on another host needs.
+ * Managed memory: managed | parts | far | limited | far-limited | refused. With "parts" small allocations are parts of larger memory.
+ * With "far" the server is reached over TCP, with "limited" its worker maps 16 MB, with "refused" none. managed_far.c has what only
+ * a server on another host needs.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, mincore */
 #include "test/cuda/softgpu/driver.h"
@@ -304,6 +305,98 @@ static void advice(void)
 }
 
 /* An allocation may get the handle of an event whose end the worker has not seen yet. */
+enum { SMALL_MOST = 400 };
+
+static struct small {
+	char *memory; /* NULL: none */
+	size_t bytes;
+	bool pinned;
+	char stamp;
+} smalls[SMALL_MOST];
+
+static void small_begin(struct small *small, bool pinned, size_t bytes, char stamp)
+{
+	unsigned long long id;
+	void *memory;
+	if (pinned)
+		OK(cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+	else
+		memory = managed(bytes);
+	CHECK(!((uintptr_t)memory % 256));
+	*small = (struct small){ memory, bytes, pinned, stamp };
+	memset(memory, stamp, bytes);
+	OK(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at(memory)));
+	CHECK(id);
+}
+
+static CUresult small_free(const struct small *small)
+{
+	return small->pinned ? cuMemFreeHost(small->memory) : cuMemFree(at(small->memory));
+}
+
+/* The bytes are as they were written, so no other allocation has any of them; and the device writes them all, and no more. */
+static void small_end(struct small *small)
+{
+	CUdeviceptr start, address = at(small->memory);
+	size_t size;
+	for (size_t i = 0; i < small->bytes; i++)
+		CHECK(small->memory[i] == small->stamp);
+	OK(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + small->bytes - 1));
+	OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address + small->bytes / 2));
+	CHECK(start == address && size == small->bytes);
+	if (!small->pinned) {
+		OK(cuMemGetAddressRange(&start, &size, address + small->bytes - 1));
+		CHECK(start == address && size == small->bytes);
+	}
+	EXPECT(cuMemsetD8(address, 1, small->bytes + 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemsetD8Async(address, (unsigned char)(small->stamp + 1), small->bytes, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(small->memory[0] == (char)(small->stamp + 1) && small->memory[small->bytes - 1] == (char)(small->stamp + 1));
+	OK(small_free(small));
+	EXPECT(small_free(small), CUDA_ERROR_INVALID_VALUE);
+	small->memory = NULL;
+}
+
+/* Allocations of all small sizes, freed in another order. */
+static void small_at_random(void)
+{
+	unsigned seed = 7;
+	for (int i = 0; i < 3000; i++) {
+		struct small *small = &smalls[rand_r(&seed) % SMALL_MOST];
+		size_t most = (size_t)1 << rand_r(&seed) % 18;
+		if (small->memory)
+			small_end(small);
+		else
+			small_begin(small, rand_r(&seed) % 2, 1 + (size_t)rand_r(&seed) % most, (char)rand_r(&seed));
+	}
+	for (int i = 0; i < SMALL_MOST; i++)
+		if (smalls[i].memory)
+			small_end(&smalls[i]);
+}
+
+/* The mappings that this process shares with workers. */
+static unsigned shared_mappings(void)
+{
+	char line[512];
+	unsigned n = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	CHECK(maps);
+	while (fgets(line, sizeof line, maps))
+		n += strstr(line, "headrace-pinned") != NULL;
+	fclose(maps);
+	return n;
+}
+
+static void small_share_mappings(void)
+{
+	unsigned before = shared_mappings();
+	for (int i = 0; i < SMALL_MOST; i++)
+		small_begin(&smalls[i], i % 2, 64, (char)i);
+	CHECK(shared_mappings() <= before + 1);
+	for (int i = 0; i < SMALL_MOST; i++)
+		small_end(&smalls[i]);
+}
+
 static void handles_used_again(void)
 {
 	for (int round = 0; round < 200; round++) {
@@ -467,6 +560,10 @@ int main(int argc, char **argv)
 		host_and_kernel_talk();
 		takes_no_pages_before_use();
 	}
+	if (!strcmp(part, "parts"))
+		small_share_mappings();
+	if (!far)
+		small_at_random();
 	neighbours();
 	system_calls();
 	waiting_calls();

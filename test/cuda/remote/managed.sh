@@ -5,6 +5,11 @@
 remote_start
 timeout 60 "$build/test/cuda/remote/managed" managed || fail "managed memory"
 remote_stop
+# As with the drivers of real GPUs, where small allocations are parts of larger memory.
+rm "$folder/ready"
+HEADRACE_PLACED_MEMORY=2 remote_start
+timeout 60 "$build/test/cuda/remote/managed" parts || fail "small allocations in larger memory"
+remote_stop
 for limit in 16M 0; do
 	rm "$folder/ready"
 	HEADRACE_SESSION_PINNED=$limit remote_start

@@ -7,6 +7,12 @@ timeout 60 "$build/test/cuda/remote/mapped" mapped || fail "memory that kernels 
 remote_stop
 rm "$folder/ready"
 
+# Small allocations are parts of larger memory.
+HEADRACE_PLACED_MEMORY=2 remote_start
+timeout 60 "$build/test/cuda/remote/mapped" mapped || fail "memory that kernels use, in larger memory"
+remote_stop
+rm "$folder/ready"
+
 # The client draws the place of its addresses, in units of 2 MiB from 16 TiB on: here a place that the worker's software GPU
 # has reserved for itself.
 HEADRACE_SOFTGPU_BASE=32768G remote_start
