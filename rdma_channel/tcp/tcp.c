@@ -57,7 +57,9 @@
 #define FRAME_MAX (1u << 30) /* bytes */
 #define BUFFER_MAX 32768     /* bytes, of in.buffer */
 #define BUFFER_MIN 4096
-#define BEHIND 256           /* bytes after a frame that a direct read puts into the buffer; few, as they are copied */
+/* Bytes after a frame that a direct read puts into the buffer: few, as they are copied; and enough to fill the 256 bytes that ch3
+ * asks for after a long payload, so that it asks again at once. */
+#define BEHIND (256 + sizeof(uint32_t))
 #define DIRECT_MIN 4096      /* from this many bytes left of a frame on, they are read directly to the caller */
 #define PIECES_MAX 64        /* maximum number of the caller's pieces in one system call */
 #define COPIED_MAX 2048      /* maximum size of a message that is copied after its length, bytes */
@@ -495,8 +497,13 @@ static int tcp_get(void *data, const struct iovec *iov, int n, size_t *delivered
 	size_t done = conn->secret ? deliver_secret(conn, &place, total) : deliver_buffered(conn, &place);
 	bool more = !done || conn->in.left; /* after a whole frame a read would often find nothing */
 	while (!conn->secret && done < total && more && !conn->in.error) {
-		if (conn->in.left >= DIRECT_MIN && total - done >= DIRECT_MIN) {
+		bool is_long = conn->in.left >= DIRECT_MIN;
+		if (is_long && total - done >= DIRECT_MIN) {
 			done += deliver_direct(conn, &place, &more);
+		} else if (is_long && done) {
+			/* Only few bytes fit, and what is read into the buffer is copied. When the caller has seen the
+			 * bytes delivered, it may have a place for the frame. */
+			break;
 		} else {
 			more = fill(conn) == (ssize_t)conn->in.size;
 		}
