@@ -246,17 +246,20 @@ void rc_pinned_unmap(const struct rc_span *span)
 		munmap((void *)(uintptr_t)span->base, span->size);
 }
 
-/* Waits for the work of the session that may use memory. */
+/* Waits for the work of the session that may use memory. The first call may return the failure of an earlier call instead of
+ * waiting; then the second one waits. */
 static CUresult wait_for_work(struct rc_session *session)
 {
 	struct rc_wire_call head;
 	struct rc_link *link;
 	if (rc_link_is_settled(session) || rc_link_to(session, 0, &link) != CUDA_SUCCESS)
 		return CUDA_SUCCESS;
-	CUresult result = rc_link_call(link, RC_CALL_pinned_wait, 0, &head, sizeof head, NULL, 0);
+	CUresult first = rc_link_call(link, RC_CALL_pinned_wait, 0, &head, sizeof head, NULL, 0), result = first;
+	if (first != CUDA_SUCCESS && first != RC_LOST)
+		result = rc_link_call(link, RC_CALL_pinned_wait, 0, &head, sizeof head, NULL, 0);
 	if (result == CUDA_SUCCESS)
 		rc_link_settle_all(session, head.number);
-	return result == RC_LOST ? CUDA_SUCCESS : result;
+	return first == RC_LOST ? CUDA_SUCCESS : first;
 }
 
 /* The slab stays shared. */
