@@ -28,7 +28,7 @@ hold nobody "unix:$work/sock" setpriv --reuid=65534 --regid=65534 --clear-groups
 
 echo "- from another host, by key"
 "${on_client[@]}" $info --server=$server_address devices > "$work/info" 2> "$work/err"
-grep -Eq '^    by key +knock +10\.77\.0\.2:[0-9]+ +all +4\.0 +2 +0 +[0-9]+$' "$work/info" ||
+grep -Eq '^    by key +knock +10\.77\.0\.2:[0-9]+ +all +4\.0 +2 +0 +[0-9]+ +[0-9]+\.[0-9]{3}$' "$work/info" ||
 	fail "the session by key: $(cat "$work/info" "$work/err")"
 [ "$(grep -c ' knock ' "$work/info")" = 1 ] && grep -q "and 2 sessions of others" "$work/info" ||
 	fail "the key shows others' sessions: $(cat "$work/info")"
