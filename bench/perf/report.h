@@ -31,8 +31,8 @@ void report_cell(const struct options *options, const struct cell *cell);
 void report_figure(const struct options *options, const char *name, double median_us, double p99_us,
 		   const char *floor_name, double floor_us);
 
-/* Prints the processor time of both sides of a copy, and that of a local copy, in seconds for a GB. Prints nothing in format
- * CSV. */
+/* Prints the processor time of both sides of a copy, and that of a local copy, in seconds for a GB. Prints nothing
+ * in format CSV. */
 void report_processor_time(const struct options *options, const char *name, double client, double server, double local);
 
 #endif

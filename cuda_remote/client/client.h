@@ -627,11 +627,11 @@ void rc_copy_forget(uint64_t address, uint64_t size);
 
 /* ---- pinned.c: pinned memory that workers on this host map ---- */
 
-/* Maps memory of span->size bytes and shares it with the workers on this host. Sets the span's fields from pinned to slab,
- * and base. That no worker takes it is not an error. */
+/* Maps memory of span->size bytes and shares it with the workers on this host. Sets the span's fields from pinned to
+ * slab, and base. That no worker takes it is not an error. */
 CUresult rc_pinned_make(struct rc_span *span);
-/* The same for memory that is not part of a slab. *divisible: kernels of all workers on this host may use it, and their drivers
- * need not know which parts of it are allocations. */
+/* The same for memory that is not part of a slab. *divisible: kernels of all workers on this host may use it, and
+ * their drivers need not know which parts of it are allocations. */
 CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible);
 /* Ends the sharing: waits for the workers' copies from and to the memory, and for kernels. Does not unmap the client's
  * memory. */

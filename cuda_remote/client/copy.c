@@ -656,7 +656,8 @@ static CUresult copy_pinned(const struct rc_route *route, const struct side *to,
 	flatten(host->pitch, host->slice, &row, &rows, &slices);
 	if (rows == 1 && slices == 1)
 		flatten(device->pitch, device->slice, &width, &height, &depth);
-	struct rc_wire_copy_pinned call = { .stream = stream, .pinned = span->pinned, .offset = rc_pinned_offset(span, host->address),
+	struct rc_wire_copy_pinned call = { .stream = stream, .pinned = span->pinned,
+					    .offset = rc_pinned_offset(span, host->address),
 					    .pitch = host->pitch, .slice = host->slice,
 					    .box = box_of(device, width, height, depth), .to_device = to->device };
 	return rc_pinned_copy(route, &call, wait);

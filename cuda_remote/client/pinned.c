@@ -52,9 +52,9 @@ static struct rc_wire_pinned pass(struct rc_session *session, const struct rc_wi
 	return none;
 }
 
-/* Passes the memory to all sessions, and notes in the span which of them took it. *divisible: as in rc_pinned_make_whole. False:
- * a worker has other memory at these addresses, or an object of this handle whose end, a call that nobody waited for, it has not
- * seen. */
+/* Passes the memory to all sessions, and notes in the span which of them took it. *divisible: as in
+ * rc_pinned_make_whole. False: a worker has other memory at these addresses, or an object of this handle whose end,
+ * a call that nobody waited for, it has not seen. */
 static bool pass_all(struct rc_span *span, uint64_t bytes, int fd, bool *divisible)
 {
 	struct rc_process *process;
@@ -246,8 +246,8 @@ void rc_pinned_unmap(const struct rc_span *span)
 		munmap((void *)(uintptr_t)span->base, span->size);
 }
 
-/* Waits for the work of the session that may use memory. The first call may return the failure of an earlier call instead of
- * waiting; then the second one waits. */
+/* Waits for the work of the session that may use memory. The first call may return the failure of an earlier call
+ * instead of waiting; then the second one waits. */
 static CUresult wait_for_work(struct rc_session *session)
 {
 	struct rc_wire_call head;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small managed and pinned memory on servers of this host. To pass memory to a worker takes a memfd, two mappings and the
- * registration with the worker's driver. So small allocations are parts of larger memory, the slabs, which are passed once. A
- * driver that checks the bounds of each registered range, as the software GPU does, gets each allocation by itself.
+ * Small managed and pinned memory on servers of this host. To pass memory to a worker takes a memfd, two mappings and
+ * the registration with the worker's driver. So small allocations are parts of larger memory, the slabs, which are
+ * passed once. A driver that checks the bounds of each registered range, as the software GPU does, gets each allocation
+ * by itself.
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/window.h"

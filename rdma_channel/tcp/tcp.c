@@ -57,8 +57,8 @@
 #define FRAME_MAX (1u << 30) /* bytes */
 #define BUFFER_MAX 32768     /* bytes, of in.buffer */
 #define BUFFER_MIN 4096
-/* Bytes after a frame that a direct read puts into the buffer: few, as they are copied; and enough to fill the 256 bytes that ch3
- * asks for after a long payload, so that it asks again at once. */
+/* Bytes after a frame that a direct read puts into the buffer: few, as they are copied; and enough to fill the 256
+ * bytes that ch3 asks for after a long payload, so that it asks again at once. */
 #define BEHIND (256 + sizeof(uint32_t))
 #define DIRECT_MIN 4096      /* from this many bytes left of a frame on, they are read directly to the caller */
 #define PIECES_MAX 64        /* maximum number of the caller's pieces in one system call */

@@ -89,10 +89,13 @@ static void print_line(const struct options *options, size_t i, const struct cud
 	report_figure(options, lines[i].name, f->row[lines[i].row].median, f->row[lines[i].row].p99, name, us);
 }
 
-static void print_processor_time(const struct options *options, const struct cuda_figures *f, const struct cuda_figures *local)
+static void print_processor_time(const struct options *options, const struct cuda_figures *f,
+				 const struct cuda_figures *local)
 {
-	static const char *const names[CPUS] = { "cuda: CPU, 64 MB to the device, pinned", "cuda: CPU, 64 MB from the device, pinned",
-						 "cuda: CPU, 64 MB to the device", "cuda: CPU, 64 MB from the device" };
+	static const char *const names[CPUS] = {
+		"cuda: CPU, 64 MB to the device, pinned", "cuda: CPU, 64 MB from the device, pinned",
+		"cuda: CPU, 64 MB to the device", "cuda: CPU, 64 MB from the device",
+	};
 	for (int i = 0; i < CPUS; i++)
 		report_processor_time(options, names[i], f->cpu[i].client, f->cpu[i].server, local ? local->cpu[i].client : NAN);
 }

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Over a Unix socket the daemon knows the client's process. Over TCP the session must be the only one of a program of this name. */
+/* Over a Unix socket the daemon knows the client's process. Over TCP the session must be the only one of a program
+ * of this name. */
 static const rc_door_session_t *own_session(const rc_door_report_t *report)
 {
 	const rc_door_session_t *found = NULL;

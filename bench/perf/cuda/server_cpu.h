@@ -3,8 +3,8 @@
 #ifndef PERF_SERVER_CPU_H
 #define PERF_SERVER_CPU_H
 
-/* Seconds of the worker of this process's session with the first server. NaN: there is no server, or several sessions could be
- * this process's. */
+/* Seconds of the worker of this process's session with the first server. NaN: there is no server, or several
+ * sessions could be this process's. */
 double server_cpu_seconds(void);
 
 #endif

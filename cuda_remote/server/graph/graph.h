@@ -77,8 +77,8 @@ CUresult host_place_new(struct host_place **list, struct host_version *version, 
 void host_place_born(struct host_place *place, uint64_t launches);
 /* Gives the place a version after so many launches. replaced: further launches do not use the one before. */
 void host_place_change(struct host_place *place, struct host_version *version, uint64_t launches, bool replaced);
-/* The graph keeps them: the driver frees them when graph, executable graphs and launches have ended. *keeper: set unless there are
- * none. */
+/* The graph keeps them: the driver frees them when graph, executable graphs and launches have ended. *keeper: set
+ * unless there are none. */
 CUresult host_places_keep(CUgraph graph, struct host_place **list, CUuserObject *keeper);
 /* Frees them. */
 void host_places_drop(struct host_place **list);
@@ -87,10 +87,11 @@ void host_places_drop(struct host_place **list);
 
 struct conditionals;
 struct conditionals *graph_conditionals(uint64_t handle);
-/* Sets graph->graph to a graph of the driver that has the handles: a copy, or, if the driver does not copy it, the graph itself,
- * unless another executable graph has it. */
+/* Sets graph->graph to a graph of the driver that has the handles: a copy, or, if the driver does not copy it, the
+ * graph itself, unless another executable graph has it. */
 CUresult graph_conditionals_copy(struct conditionals *from, uint64_t handle, struct graph *graph);
-/* The executable graph has ended: ends its graph, or takes the nodes out of it and returns it to the conditionals that lent it. */
+/* The executable graph has ended: ends its graph, or takes the nodes out of it and returns it to the conditionals
+ * that lent it. */
 void graph_conditionals_return(struct graph *graph);
 /* True if this number is one of the handles. */
 bool graph_conditionals_have(const struct conditionals *conditionals, uint64_t number);

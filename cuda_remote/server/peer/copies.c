@@ -240,8 +240,8 @@ int peer_copies_hear(struct peer_link *link, const struct rc_wire_peer_note *not
 
 /* ---- the target ---- */
 
-/* Waits for the client's call, which may come after the other worker's frame, however much later: the client closes the link if
- * it loses a server. Under the lock. NULL: the link is closed. */
+/* Waits for the client's call, which may come after the other worker's frame, however much later: the client closes
+ * the link if it loses a server. Under the lock. NULL: the link is closed. */
 static struct peer_copy *await_call(struct peer_link *link, uint64_t transfer)
 {
 	struct peer_copy *copy;

@@ -545,8 +545,8 @@ static int approach_on_host(const struct rc_wire_peer_invitation *invitation, co
 	return approach(&address, name_address(invitation->name, sizeof invitation->name, &address), guest, guest->until, said);
 }
 
-/* Tries the addresses in turn. Each has its part of the time that is left. The kernel of the other host makes the connection,
- * whatever its processes do, so that takes less time. */
+/* Tries the addresses in turn. Each has its part of the time that is left. The kernel of the other host makes the
+ * connection, whatever its processes do, so that takes less time. */
 static int approach_on_network(const struct rc_wire_peer_invitation *invitation, struct guest *guest, struct conversation *said)
 {
 	int result = -EHOSTUNREACH;

@@ -98,8 +98,8 @@ static void fill_report(void)
 	server_report.hidden = 3;
 	for (uint32_t i = 0; i < RC_DOOR_SESSIONS_MAX; i++) {
 		rc_door_session_t *session = &server_report.session[i];
-		*session = (rc_door_session_t){ .number = i, .age_us = 5000000, .calls = 1000 + i, .memory = 1 << 20, .cpu_us = 90 + i,
-						.uid = 7, .gpu = RC_SERVER_ALL_GPUS };
+		*session = (rc_door_session_t){ .number = i, .age_us = 5000000, .calls = 1000 + i, .memory = 1 << 20,
+						.cpu_us = 90 + i, .uid = 7, .gpu = RC_SERVER_ALL_GPUS };
 		memset(session->program, '\033', sizeof session->program);
 		snprintf(session->client, sizeof session->client, "unix:pid %u", i);
 	}

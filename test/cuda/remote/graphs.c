@@ -750,8 +750,8 @@ static CUDA_MEMCPY3D across(CUdeviceptr to, CUdeviceptr from, size_t width, size
 				.WidthInBytes = width, .Height = height, .Depth = 1 };
 }
 
-/* Copies between the memory of two GPUs of the server, none of which has access to the other's: both directions in the graphs of
- * both contexts, in one piece and in rows; then the nodes change direction. */
+/* Copies between the memory of two GPUs of the server, none of which has access to the other's: both directions in
+ * the graphs of both contexts, in one piece and in rows; then the nodes change direction. */
 static void between_two_gpus(void)
 {
 	enum { COUNT = 300000, ROW = 1000, ROWS = 100 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Managed memory: managed | parts | far | limited | far-limited | refused. With "parts" small allocations are parts of larger memory.
- * With "far" the server is reached over TCP, with "limited" its worker maps 16 MB, with "refused" none. managed_far.c has what only
- * a server on another host needs.
+ * Managed memory: managed | parts | far | limited | far-limited | refused. With "parts" small allocations are parts of
+ * larger memory. With "far" the server is reached over TCP, with "limited" its worker maps 16 MB, with "refused" none.
+ * managed_far.c has what only a server on another host needs.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, mincore */
 #include "test/cuda/softgpu/driver.h"
@@ -334,7 +334,8 @@ static CUresult small_free(const struct small *small)
 	return small->pinned ? cuMemFreeHost(small->memory) : cuMemFree(at(small->memory));
 }
 
-/* The bytes are as they were written, so no other allocation has any of them; and the device writes them all, and no more. */
+/* The bytes are as they were written, so no other allocation has any of them; and the device writes them all, and no
+ * more. */
 static void small_end(struct small *small)
 {
 	CUdeviceptr start, address = at(small->memory);

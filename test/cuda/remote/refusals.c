@@ -136,8 +136,8 @@ static void CUDA_CB count(void *counter)
 	__atomic_add_fetch((uint32_t *)counter, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The driver does not clone a graph with conditional handles, so the worker builds executable graphs in that graph, one at a time. A
- * refused one and one that has ended leave it as it was. */
+/* The driver does not clone a graph with conditional handles, so the worker builds executable graphs in that graph,
+ * one at a time. A refused one and one that has ended leave it as it was. */
 static void conditional_graph(void)
 {
 	CUgraph graph;

@@ -52,12 +52,15 @@ __attribute__((visibility("default"))) CUresult cuDevicePrimaryCtxReset_v2(CUdev
 	return refuses(&refusing->reset) ? REFUSED : REAL(cuDevicePrimaryCtxReset_v2)(device);
 }
 
-__attribute__((visibility("default"))) CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+__attribute__((visibility("default"))) CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+									    unsigned long long flags)
 {
 	return refuses(&refusing->instantiate) ? REFUSED : REAL(cuGraphInstantiateWithFlags)(exec, graph, flags);
 }
 
 __attribute__((visibility("default"))) CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 {
-	return __atomic_load_n(&refusing->clone, __ATOMIC_ACQUIRE) ? CUDA_ERROR_NOT_SUPPORTED : REAL(cuGraphClone)(clone, graph);
+	if (__atomic_load_n(&refusing->clone, __ATOMIC_ACQUIRE))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return REAL(cuGraphClone)(clone, graph);
 }

@@ -493,7 +493,8 @@ static void a_lie_ends_the_link(void)
 	}
 }
 
-/* The worker waits for the client's call for a transfer that it does not know, longer than two workers may take to meet. */
+/* The worker waits for the client's call for a transfer that it does not know, longer than two workers may take to
+ * meet. */
 static void a_call_may_come_late(void)
 {
 	struct link link = open_link(0, 500);
