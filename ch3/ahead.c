@@ -48,6 +48,16 @@ static bool may_go_ahead(const ch3_vc_t *vc, unsigned type)
 	return type == CH3_PACKET_CLEAR || type == CH3_PACKET_DATA || (type < CH3_TYPES && vc->engine->handler[type].ahead);
 }
 
+/* Asks the layer above, if it wants to be asked. */
+static bool is_allowed(ch3_vc_t *vc, const struct ch3_front *front)
+{
+	ch3_incoming_t incoming = { vc, front->header, front->header_len, front->payload_len, NULL };
+	if (front->type >= CH3_TYPES || !vc->engine->handler[front->type].may_ahead)
+		return true;
+	return !(front->flags & CH3_PACKET_WAITS) &&
+	       vc->engine->handler[front->type].may_ahead(vc->engine->handler[front->type].context, &incoming);
+}
+
 /* Handles the front at bytes as the next segment. Returns false if it has not arrived completely or may not be handled yet. */
 static bool segment_add(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
 {
@@ -59,6 +69,10 @@ static bool segment_add(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
 	int taken = ch3_front_take(vc, &source, &front);
 	if (taken == 0)
 		return false;
+	if (taken > 0 && !is_allowed(vc, &front)) {
+		vc->receive.sequence--; /* the front will be taken again */
+		return false;
+	}
 	struct segment *segment = segment_at(ahead, ahead->n++);
 	segment->front = (uint32_t)(len - source.left);
 	segment->payload = (struct ch3_payload){ .left = 0 };

@@ -156,10 +156,16 @@ int ch3_register_short(ch3_t *engine, unsigned type, ch3_short_fn function);
 
 /*
  * Allows ch3 to call the type's handler while the payload of an earlier message is still incomplete. Handlers are still
- * called in the order of the messages, and done too. So several long payloads can be transferred at a time. Before the
- * first connect. The type has a handler.
+ * called in the order of the messages, and done too. So several long payloads can be transferred at a time. Payloads that
+ * are being transferred may arrive in any order: no two of them may have the same target. Before the first connect. The
+ * type has a handler.
+ *
+ * may: NULL, or asked before each such call; it is given what the handler is given, and the handler's context. If it
+ * returns false, the handler is called when all earlier payloads are there. It may be asked several times for a message,
+ * and must not change anything.
  */
-int ch3_register_ahead(ch3_t *engine, unsigned type);
+typedef bool (*ch3_ahead_fn)(void *context, const ch3_incoming_t *incoming);
+int ch3_register_ahead(ch3_t *engine, unsigned type, ch3_ahead_fn may);
 
 /* Supplies n <= CH3_IOV_MAX buffers for a deferred payload; done as in ch3_sink_t. On success rndv is no longer valid.
  * On failure done is not called: with -EINVAL, -ENOMEM or -ENOBUFS (too many accepted payloads) rndv stays valid; with

@@ -85,13 +85,14 @@ int ch3_register_short(ch3_t *engine, unsigned type, ch3_short_fn function)
 	return 0;
 }
 
-int ch3_register_ahead(ch3_t *engine, unsigned type)
+int ch3_register_ahead(ch3_t *engine, unsigned type, ch3_ahead_fn may)
 {
 	if (type < CH3_TYPE_FIRST || type >= CH3_TYPES || !engine->handler[type].fn)
 		return -EINVAL;
 	if (!TAILQ_EMPTY(&engine->vcs))
 		return -EBUSY;
 	engine->handler[type].ahead = true;
+	engine->handler[type].may_ahead = may;
 	return 0;
 }
 

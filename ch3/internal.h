@@ -220,6 +220,7 @@ struct ch3 {
 		ch3_handler_fn fn;
 		ch3_short_fn short_fn; /* or NULL */
 		bool ahead;            /* ch3_register_ahead */
+		ch3_ahead_fn may_ahead; /* or NULL */
 		void *context;
 	} handler[CH3_TYPES];
 	ch3_failure_fn on_failure;

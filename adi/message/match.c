@@ -298,9 +298,9 @@ int adi_messages_start(void)
 	if (!error)
 		error = ch3_register(adi_job.engine, ADI_PACKET_PARTITIONED, on_partitioned, NULL);
 	if (!error)
-		error = ch3_register_ahead(adi_job.engine, ADI_PACKET_MESSAGE);
+		error = ch3_register_ahead(adi_job.engine, ADI_PACKET_MESSAGE, NULL);
 	if (!error)
-		error = ch3_register_ahead(adi_job.engine, ADI_PACKET_PARTITIONED);
+		error = ch3_register_ahead(adi_job.engine, ADI_PACKET_PARTITIONED, NULL);
 	if (!error)
 		error = adi_cancel_start();
 	return error;

@@ -82,6 +82,26 @@ START_TEST(other_types_wait_for_their_turn)
 }
 END_TEST
 
+START_TEST(layer_above_may_have_a_message_wait_for_its_turn)
+{
+	begin_payload();
+	pair_b.in_turn = true;
+	send_type(PAIR_TYPE, 1, LENGTH);
+	send_type(PAIR_TYPE, 2, LENGTH);
+	for (int i = 0; i < 20; i++)
+		ch3_progress_poll(pair_b.engine);
+	ck_assert_int_eq(pair_b.messages, 1);
+	if (_i)
+		pair_b.in_turn = false;
+	ch3_progress_poll(pair_b.engine);
+	ck_assert_int_eq(pair_b.messages, _i ? 3 : 1);
+	ck_assert_int_eq(pair_b.dones, 0);
+	pair_settle();
+	for (int i = 0; i < 3; i++)
+		expect_received(i, LENGTH, LENGTH);
+}
+END_TEST
+
 /* Nothing goes ahead behind a payload that is not received into buffers alone. */
 START_TEST(payload_that_is_cut_ends_the_look_ahead)
 {
@@ -244,6 +264,7 @@ int main(void)
 	TCase *tcase = pair_tests(setup);
 	tcase_add_test(tcase, fronts_are_handled_before_the_payload_in_front_of_them_is_complete);
 	tcase_add_test(tcase, other_types_wait_for_their_turn);
+	tcase_add_loop_test(tcase, layer_above_may_have_a_message_wait_for_its_turn, 0, 2);
 	tcase_add_test(tcase, payload_that_is_cut_ends_the_look_ahead);
 	tcase_add_loop_test(tcase, messages_of_all_kinds_arrive_in_order, 0, 24);
 	tcase_add_test(tcase, payloads_of_rendezvous_go_ahead);

@@ -103,6 +103,13 @@ static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t head
 	return 1;
 }
 
+static bool may_ahead(void *context, const ch3_incoming_t *incoming)
+{
+	const struct pair_end *end = context;
+	ck_assert_ptr_eq(incoming->vc, end->vc);
+	return !end->in_turn;
+}
+
 static void on_failure(void *context, ch3_vc_t *vc, int error)
 {
 	struct pair_end *end = context;
@@ -120,8 +127,8 @@ static void end_open(struct pair_end *end, hr_card_t *card)
 	ck_assert_int_eq(ch3_register_short(end->engine, PAIR_TYPE_SHORT, on_short), -EINVAL); /* no handler yet */
 	ck_assert_int_eq(ch3_register(end->engine, PAIR_TYPE_SHORT, on_type_short, end), 0);
 	ck_assert_int_eq(ch3_register_short(end->engine, PAIR_TYPE_SHORT, on_short), 0);
-	ck_assert_int_eq(ch3_register_ahead(end->engine, PAIR_TYPE_NONE), -EINVAL);
-	ck_assert_int_eq(ch3_register_ahead(end->engine, PAIR_TYPE), 0);
+	ck_assert_int_eq(ch3_register_ahead(end->engine, PAIR_TYPE_NONE, NULL), -EINVAL);
+	ck_assert_int_eq(ch3_register_ahead(end->engine, PAIR_TYPE, may_ahead), 0);
 	end->declines = 1;
 	ch3_on_failure(end->engine, on_failure, end);
 }

@@ -40,6 +40,7 @@ struct pair_end {
 	bool defer, split;    /* split: receive into eight pieces */
 	bool unpack;          /* receive part by part, into buffer too */
 	int refuse;           /* error that the handler returns; 0: none */
+	bool in_turn;         /* nothing of PAIR_TYPE goes ahead */
 	int declines;         /* what the function for short messages returns if it takes none: 0 or an error; 1: it takes them */
 	uint32_t done_order[PAIR_LOG]; /* header of each message whose done ran */
 };
