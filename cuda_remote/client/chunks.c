@@ -209,24 +209,46 @@ CUresult rc_chunks_send(struct rc_link *link, const struct rc_wire_copy *call, c
 
 /* ---- to the host ---- */
 
-/* A chunk that is being received: one at a time on a connection. */
+/* A chunk that is being received: several of one copy at a time on a connection. */
 struct arriving {
 	struct rc_link *link;
 	struct rc_copy *copy;
 	uint64_t offset, bytes;
-	bool scattered;
+	uint8_t *scattered; /* memory of the bytes before they are scattered; NULL: they are received at their place */
 };
+
+/* Memory for the bytes of a chunk: the link's, if no other chunk has it. NULL: no memory. */
+static uint8_t *scratch_take(struct rc_link *link)
+{
+	if (link->scratch_taken)
+		return malloc(RC_CHUNK_MAX);
+	if (!link->scratch)
+		link->scratch = malloc(RC_CHUNK_MAX);
+	link->scratch_taken = link->scratch != NULL;
+	return link->scratch;
+}
+
+static void scratch_put(struct rc_link *link, uint8_t *scratch)
+{
+	if (scratch == link->scratch)
+		link->scratch_taken = false;
+	else
+		free(scratch);
+}
 
 static void chunk_done(void *context, int error, size_t bytes)
 {
 	struct arriving *arriving = context;
 	if (!error && bytes == arriving->bytes) {
 		if (arriving->scattered)
-			rc_copy_scatter(arriving->copy, arriving->offset, bytes, arriving->link->scratch);
+			rc_copy_scatter(arriving->copy, arriving->offset, bytes, arriving->scattered);
 		rc_copy_arrived(arriving->copy, bytes);
 	} else {
 		rc_copy_failed(arriving->copy);
 	}
+	if (arriving->scattered)
+		scratch_put(arriving->link, arriving->scattered);
+	arriving->link->receiving--;
 	free(arriving);
 }
 
@@ -236,6 +258,18 @@ static void chunk_dropped(void *context, int error, size_t bytes)
 	(void)bytes;
 	if (!error)
 		rc_link_chunk_arrived(link->session);
+}
+
+/* Bytes of one copy have different places in the host's memory. Bytes of the next copy may have the same place, and must
+ * arrive later. */
+bool rc_chunk_may_ahead(void *context, const ch3_incoming_t *incoming)
+{
+	const struct rc_link *link = context;
+	struct rc_wire_chunk chunk;
+	if (incoming->header_len != sizeof chunk || !incoming->payload_len)
+		return false;
+	memcpy(&chunk, incoming->header, sizeof chunk);
+	return link->receiving && chunk.copy == link->receiving_copy;
 }
 
 int rc_chunk_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
@@ -261,16 +295,17 @@ int rc_chunk_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 	int pieces = rc_copy_pieces(copy, chunk.offset, incoming->payload_len, sink->iov,
 				    (int)(sizeof sink->iov / sizeof sink->iov[0]));
 	struct arriving *arriving = pieces < 0 ? NULL : malloc(sizeof *arriving);
-	if (!pieces && !link->scratch)
-		link->scratch = malloc(RC_CHUNK_MAX);
-	if (!arriving || (!pieces && !link->scratch)) {
+	uint8_t *scratch = arriving && !pieces ? scratch_take(link) : NULL;
+	if (!arriving || (!pieces && !scratch)) {
 		rc_copy_failed(copy);
 		free(arriving);
 		return pieces < 0 ? -EPROTO : -ENOMEM;
 	}
-	*arriving = (struct arriving){ link, copy, chunk.offset, incoming->payload_len, !pieces };
+	*arriving = (struct arriving){ link, copy, chunk.offset, incoming->payload_len, scratch };
+	link->receiving++;
+	link->receiving_copy = chunk.copy;
 	if (!pieces)
-		sink->iov[0] = (struct iovec){ link->scratch, incoming->payload_len };
+		sink->iov[0] = (struct iovec){ scratch, incoming->payload_len };
 	sink->n = pieces ? pieces : 1;
 	sink->done = chunk_done;
 	sink->context = arriving;

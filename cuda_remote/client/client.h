@@ -164,6 +164,9 @@ struct rc_link {
 	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, valid until the next such call */
 	size_t reply_len, reply_size;
 	uint8_t *scratch;       /* RC_CHUNK_MAX bytes for scattered copies, allocated when first needed */
+	bool scratch_taken;     /* by a chunk that is being received */
+	unsigned receiving;     /* chunks that are being received, all of the copy receiving_copy */
+	uint64_t receiving_copy;
 	uint64_t chunks;        /* to the device, and staged chunks to the host, so far */
 	uint64_t freed;         /* all chunks before this one have left their slots */
 	bool asking;            /* a WANT is not answered yet */
@@ -538,6 +541,7 @@ int rc_chunks_pieces(struct rc_link *link, const struct rc_copy *copy, uint64_t 
 		     bool *gathered);
 /* Handlers of the packets CHUNK, STAGED and CREDIT. context: the link. */
 int rc_chunk_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+bool rc_chunk_may_ahead(void *context, const ch3_incoming_t *incoming);
 int rc_staged_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 int rc_credit_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 

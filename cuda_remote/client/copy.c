@@ -127,9 +127,10 @@ static void chunk_ended(struct rc_copy *copy)
 {
 	copy->receiving--;
 	/* Release pairs with the acquire in rc_copy_await_sources: the bytes were read before. */
-	if (copy->ending)
+	if (copy->ending && !copy->receiving) {
 		__atomic_add_fetch(&copy->session->ended, 1, __ATOMIC_RELEASE);
-	copy->ending = false;
+		copy->ending = false;
+	}
 	if (is_over(copy))
 		unlist(copy);
 	else

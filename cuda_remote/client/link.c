@@ -142,6 +142,7 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 	ch3_on_failure(engine, on_failure, link);
 	ch3_register(engine, RC_PACKET_REPLY, on_reply, link);
 	ch3_register(engine, RC_PACKET_CHUNK, rc_chunk_arrived, link);
+	ch3_register_ahead(engine, RC_PACKET_CHUNK, rc_chunk_may_ahead);
 	ch3_register(engine, RC_PACKET_STAGED, rc_staged_arrived, link);
 	ch3_register(engine, RC_PACKET_CREDIT, rc_credit_arrived, link);
 	ch3_register(engine, RC_PACKET_FETCH, rc_fetch_arrived, link);

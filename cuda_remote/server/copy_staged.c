@@ -58,11 +58,13 @@ static CUresult slot_prepare(struct server_ring *ring, uint64_t n, size_t size)
 int server_ring_slot(struct server_thread *thread, size_t size, struct server_slot **slot)
 {
 	struct server_ring *ring = &thread->ring;
+	uint64_t n = ring->chunks + ring->arriving;
 	ring_look(ring);
-	if (ring->chunks - ring->freed >= RC_WINDOW)
+	if (n - ring->freed >= RC_WINDOW)
 		return -EPROTO;
-	(void)slot_prepare(ring, ring->chunks, size);
-	*slot = ring->slot[ring->chunks % RC_WINDOW];
+	(void)slot_prepare(ring, n, size);
+	ring->arriving++;
+	*slot = ring->slot[n % RC_WINDOW];
 	return 0;
 }
 
@@ -106,6 +108,7 @@ void server_ring_expect(struct server_thread *thread, uint64_t chunks)
 
 void server_ring_advance(struct server_thread *thread)
 {
+	thread->ring.arriving--;
 	thread->ring.chunks++;
 	tell(thread);
 }

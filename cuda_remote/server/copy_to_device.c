@@ -61,7 +61,7 @@ static void h2d_begin(struct server_thread *thread, const struct rc_wire_copy *c
 	h2d->active = true;
 	h2d->result = result;
 	h2d->copy = copy->copy;
-	h2d->offset = 0;
+	h2d->offset = h2d->coming = 0;
 	h2d->bytes = bytes;
 	h2d->box = copy->box;
 	h2d->stream = copy->stream;
@@ -153,7 +153,20 @@ static bool chunk_is_next(const struct server_thread *thread, uint64_t copy, uin
 {
 	const struct server_h2d *h2d = &thread->h2d;
 	return h2d->active && !thread->busy && !thread->deferred && !thread->ring.wanted && copy == h2d->copy &&
-	       offset == h2d->offset && offset < h2d->bytes && bytes == rc_box_chunk(&h2d->box, offset);
+	       offset == h2d->coming && offset < h2d->bytes && bytes == rc_box_chunk(&h2d->box, offset);
+}
+
+/* Chunks of one copy have different slots. Before the first one, a call may have to be executed. */
+bool server_h2d_may_ahead(void *context, const ch3_incoming_t *incoming)
+{
+	const struct server_thread *thread = context;
+	struct rc_wire_chunk chunk;
+	if (thread->error || incoming->header_len != sizeof chunk || !incoming->payload_len)
+		return false;
+	memcpy(&chunk, incoming->header, sizeof chunk);
+	if (thread->data)
+		return server_data_may_ahead(&chunk);
+	return thread->ring.arriving && thread->h2d.active && chunk.copy == thread->h2d.copy;
 }
 
 int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
@@ -173,6 +186,7 @@ int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t
 	int error = server_ring_slot(thread, RC_CHUNK_MAX, &slot);
 	if (error)
 		return error;
+	thread->h2d.coming += incoming->payload_len;
 	sink->context = thread;
 	sink->done = chunk_arrived;
 	if (slot) /* without memory the chunk is received and dropped */
@@ -195,6 +209,7 @@ int server_h2d_staged(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 	if (!memory || !chunk_is_next(thread, chunk.copy, chunk.offset, chunk.bytes))
 		return -EPROTO;
 	int error = server_ring_slot(thread, 1, &slot);
+	thread->h2d.coming += error ? 0 : chunk.bytes;
 	if (!error)
 		chunk_take(thread, slot, memory, chunk.bytes);
 	return error;

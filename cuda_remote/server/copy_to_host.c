@@ -10,19 +10,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define WINDOW 4
+#define WINDOW 8
+/* Chunks of the window that are being sent at a time. */
+#define SENDS 4
 
 struct part {
 	struct server_slot *slot;
 	uint64_t offset, len;
+	ch3_request_t *request; /* it is being sent; else NULL */
 };
 
-/* Sends a chunk of an asynchronous copy, or of one that a call on this thread's connection waits for. */
-static int send_part(struct server_thread *thread, uint64_t copy, const struct part *part)
-{
-	struct rc_wire_chunk chunk = { copy, part->offset };
-	return server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, part->slot->memory, part->len);
-}
+/* The window of a copy that its caller waits for: part[first..first+n-1], modulo WINDOW. The first ones are being sent. */
+struct window {
+	struct part part[WINDOW];
+	unsigned first, sending, n;
+};
 
 CUresult server_part_d2h(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream)
 {
@@ -69,38 +71,64 @@ static CUresult issue(struct server_thread *thread, const struct rc_wire_copy *c
 
 /* ---- synchronous ---- */
 
+static struct part *part_at(struct window *window, unsigned i)
+{
+	return &window->part[(window->first + i) % WINDOW];
+}
+
+/* Waits for the device, and begins to send the next part. */
+static CUresult part_begin(struct server_thread *thread, uint64_t copy, struct window *window)
+{
+	struct part *part = part_at(window, window->sending);
+	struct rc_wire_chunk chunk = { copy, part->offset };
+	CUresult result = server_slot_wait(part->slot);
+	if (result != CUDA_SUCCESS)
+		return result;
+	server_thread_start(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, part->slot->memory, part->len, &part->request);
+	window->sending++;
+	return CUDA_SUCCESS;
+}
+
+/* Waits until the first part is sent. Returns its bytes. */
+static uint64_t part_end(struct server_thread *thread, struct window *window)
+{
+	struct part *part = part_at(window, 0);
+	server_thread_finish(thread, &part->request);
+	window->first++;
+	window->sending--;
+	window->n--;
+	return part->len;
+}
+
 static CUresult d2h(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes)
 {
-	struct part window[WINDOW] = { { NULL, 0, 0 } };
+	struct window window = { .n = 0 };
 	uint64_t issued = 0, sent = 0;
-	unsigned first = 0, n = 0;
 	CUresult result = CUDA_SUCCESS;
 	while (sent < bytes && result == CUDA_SUCCESS && !call->thread->error) {
-		while (n < WINDOW && issued < bytes && result == CUDA_SUCCESS) {
-			struct part *part = &window[(first + n) % WINDOW];
+		while (window.n < WINDOW && issued < bytes && result == CUDA_SUCCESS) {
+			struct part *part = part_at(&window, window.n);
 			result = issue(call->thread, copy, issued, part);
 			if (result == CUDA_SUCCESS) {
 				issued += part->len;
-				n++;
+				window.n++;
 			}
 		}
 		/* The client's thread waits for the reply, so none of its later calls can arrive before that. */
 		server_order_release(call);
-		if (!n)
+		if (result != CUDA_SUCCESS)
 			break;
-		CUresult waited = server_slot_wait(window[first].slot);
-		if (result == CUDA_SUCCESS)
-			result = waited;
-		if (result != CUDA_SUCCESS || send_part(call->thread, copy->copy, &window[first]))
-			break;
-		sent += window[first].len;
-		first = (first + 1) % WINDOW;
-		n--;
+		if (window.sending < window.n && window.sending < SENDS)
+			result = part_begin(call->thread, copy->copy, &window);
+		else
+			sent += part_end(call->thread, &window);
 	}
+	while (window.sending)
+		part_end(call->thread, &window);
 	for (unsigned i = 0; i < WINDOW; i++) {
-		if (window[i].slot)
-			server_slot_wait(window[i].slot);
-		server_slot_put(window[i].slot);
+		if (window.part[i].slot)
+			server_slot_wait(window.part[i].slot);
+		server_slot_put(window.part[i].slot);
 	}
 	return result;
 }
@@ -213,9 +241,11 @@ void server_d2h_send(struct server_thread *thread, struct server_parcel *parcel)
 	struct group *group = (struct group *)parcel;
 	struct rc_wire_chunk failure = { group->job->copy, 0 };
 	for (unsigned i = 0; i < group->n; i++) {
-		if (!group->dropped)
-			send_part(thread, group->job->copy, &group->part[i]);
-		server_slot_put(group->part[i].slot);
+		const struct part *part = &group->part[i];
+		if (group->dropped)
+			server_slot_put(part->slot);
+		else
+			server_sends_begin(thread, group->job->copy, part->offset, part->slot->memory, part->len, part->slot);
 	}
 	if (group->last) {
 		if (group->job->failed)

@@ -76,6 +76,7 @@ struct pinned; /* of pinned.c */
 struct server_ring {
 	struct server_slot *slot[RC_WINDOW]; /* NULL: not used yet */
 	uint64_t chunks;          /* so far */
+	unsigned arriving;        /* chunks behind these that are being received */
 	uint64_t freed;           /* all chunks before this one have left their slots */
 	uint64_t told;            /* freed, as the client knows it */
 	uint64_t last;            /* chunks, when the copy to the device that is arriving is complete */
@@ -89,7 +90,9 @@ struct server_ring {
 struct server_h2d {
 	bool active;
 	CUresult result; /* the first failure; after it, chunks are received and dropped */
-	uint64_t copy, offset, bytes;
+	uint64_t copy, bytes;
+	uint64_t offset; /* bytes before it have arrived */
+	uint64_t coming; /* bytes before it have arrived or are being received */
 	struct rc_wire_box box;
 	uint64_t stream; /* handle */
 	bool staged;
@@ -167,6 +170,10 @@ void server_thread_tell(struct server_thread *thread, enum server_limit limit, c
 /* Sends bytes and waits until they are sent. Not from a handler of CH3. Negated errno: the connection failed. */
 int server_thread_send(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
 		       const void *bytes, size_t len);
+/* The same in two steps: the bytes must stay until server_thread_finish, which waits and sets *request to NULL. */
+int server_thread_start(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
+			const void *bytes, size_t len, ch3_request_t **request);
+int server_thread_finish(struct server_thread *thread, ch3_request_t **request);
 
 /* ---- worker.c ---- */
 
@@ -397,8 +404,8 @@ CUresult serve_copy_pinned_wait(struct server_call *call);
 /* ---- copy_staged.c ---- */
 
 CUresult serve_copy_staging(struct server_call *call);
-/* The slot of the next chunk, with at least this much memory of its own; NULL: no memory. -EPROTO: the client has sent more
- * chunks than it may. */
+/* A chunk is being received, until server_ring_advance. *slot: its slot, with at least this much memory of its own; NULL: no
+ * memory. -EPROTO: the client has sent more chunks than it may. */
 int server_ring_slot(struct server_thread *thread, size_t size, struct server_slot **slot);
 /* The number of chunks that have left their slots, which a REPLY tells the client. */
 uint64_t server_ring_freed(struct server_thread *thread);
@@ -422,6 +429,7 @@ CUresult server_staged_down(struct server_call *call, const struct rc_wire_copy 
 
 /* Handlers of CHUNK and STAGED. */
 int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+bool server_h2d_may_ahead(void *context, const ch3_incoming_t *incoming);
 int server_h2d_staged(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 /* Refuses a copy_up. Its chunks arrive nevertheless and are dropped. Returns the call's result: success if the call
  * copy_up_end will report the failure. */
@@ -438,7 +446,7 @@ void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t le
 
 /* Copies the chunk of len bytes at offset of a box to contiguous host memory, in the stream's order. */
 CUresult server_part_d2h(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream);
-/* Sends a parcel of an asynchronous copy over the data connection, and frees it. */
+/* Begins to send a parcel of an asynchronous copy over the data connection, and frees it. */
 void server_d2h_send(struct server_thread *thread, struct server_parcel *parcel);
 
 /* ---- data/: the data connection ---- */
@@ -455,6 +463,10 @@ struct server_parcel {
 	} kind;
 };
 
+/* On the thread of the data connection: begins to send a chunk of a copy. Waits only if many are being sent. slot: NULL, or
+ * put back when the chunk is sent. */
+void server_sends_begin(struct server_thread *thread, uint64_t copy, uint64_t offset, const uint8_t *memory, uint64_t len,
+			struct server_slot *slot);
 /* Before the first call. Negated errno. */
 int server_data_prepare(void);
 /* Gives the parcel, of this number of messages, to the data connection. A thread of the driver calls it, when a stream has
@@ -479,8 +491,9 @@ CUresult server_fetch_issue(struct server_call *call, const struct rc_wire_copy 
 /* The worker is ending. */
 void server_data_break(void);
 CUresult serve_data_connection(struct server_call *call);
-/* A CHUNK has arrived on the data connection. */
+/* A CHUNK has arrived on the data connection. Whether it may be received while earlier ones are (ch3_register_ahead). */
 int server_data_arrived(struct server_thread *thread, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+bool server_data_may_ahead(const struct rc_wire_chunk *chunk);
 CUresult serve_copy_up_later(struct server_call *call);
 
 /* ---- usage.c ---- */

@@ -353,25 +353,42 @@ static void on_failure(void *context, ch3_vc_t *vc, int error)
 
 /* ---- sending, outside of progress ---- */
 
-int server_thread_send(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
-		       const void *bytes, size_t len)
+int server_thread_start(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
+			const void *bytes, size_t len, ch3_request_t **request)
 {
+	struct iovec iov = { (void *)(uintptr_t)bytes, len };
+	*request = NULL;
 	if (thread->error)
 		return thread->error;
-	ch3_request_t *request = NULL;
-	struct iovec iov = { (void *)(uintptr_t)bytes, len };
-	int error = ch3_send(thread->vc, type, header, header_len, &iov, len ? 1 : 0, CH3_SEND_EAGER, &request);
-	while (!error && request && !ch3_request_test(request) && !thread->error) {
+	int error = ch3_send(thread->vc, type, header, header_len, &iov, len ? 1 : 0, CH3_SEND_EAGER, request);
+	if (error && !thread->error)
+		thread->error = error;
+	return thread->error;
+}
+
+int server_thread_finish(struct server_thread *thread, ch3_request_t **request)
+{
+	int error = 0;
+	while (!error && *request && !ch3_request_test(*request) && !thread->error) {
 		int ran = ch3_progress_wait(thread->engine, -1);
 		if (ran < 0)
 			error = ran;
 	}
-	if (!error && request && ch3_request_test(request))
-		error = ch3_request_error(request);
-	ch3_request_free(request);
+	if (!error && *request && ch3_request_test(*request))
+		error = ch3_request_error(*request);
+	ch3_request_free(*request);
+	*request = NULL;
 	if (error && !thread->error)
 		thread->error = error;
 	return thread->error;
+}
+
+int server_thread_send(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
+		       const void *bytes, size_t len)
+{
+	ch3_request_t *request;
+	int error = server_thread_start(thread, type, header, header_len, bytes, len, &request);
+	return error ? error : server_thread_finish(thread, &request);
 }
 
 void server_thread_tell(struct server_thread *thread, enum server_limit limit, const char *format, ...)
@@ -408,6 +425,7 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 	ch3_on_failure(thread->engine, on_failure, thread);
 	ch3_register(thread->engine, RC_PACKET_CALL, on_call, thread);
 	ch3_register(thread->engine, RC_PACKET_CHUNK, server_h2d_arrived, thread);
+	ch3_register_ahead(thread->engine, RC_PACKET_CHUNK, server_h2d_may_ahead);
 	ch3_register(thread->engine, RC_PACKET_STAGED, server_h2d_staged, thread);
 	ch3_register(thread->engine, RC_PACKET_CREDIT, server_ring_credit, thread);
 	ch3_register(thread->engine, RC_PACKET_WANT, server_ring_want, thread);

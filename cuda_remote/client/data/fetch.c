@@ -9,8 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunks that are being sent at a time. */
-#define SENDS 4
+/* Chunks that are being sent at a time. They may be of several windows, so that the worker always has one to receive. */
+#define SENDS 8
+
+struct send {
+	ch3_request_t *request;
+	struct rc_copy *copy; /* the chunk is the last one of a window of this copy; else NULL */
+	uint64_t window;      /* bytes of the window */
+};
+
+struct sends {
+	struct send send[SENDS];
+	unsigned first, end; /* send[first..end-1], modulo SENDS */
+};
 
 int rc_fetch_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
@@ -45,39 +56,76 @@ static int pieces(struct rc_session *session, const struct rc_copy *copy, uint64
 	return 1;
 }
 
-static CUresult finish_all(struct rc_link *link, ch3_request_t **sends)
+/* Waits until the oldest chunk is sent. */
+static CUresult send_finish(struct rc_link *link, struct sends *sends)
+{
+	struct send send = sends->send[sends->first++ % SENDS];
+	CUresult result = rc_link_finish(link, send.request);
+	if (send.copy && result == CUDA_SUCCESS)
+		rc_copy_sent(send.copy, send.window);
+	else if (send.copy)
+		rc_copy_failed(send.copy);
+	return result;
+}
+
+static CUresult send_finish_all(struct rc_link *link, struct sends *sends)
 {
 	CUresult result = CUDA_SUCCESS;
-	for (int i = 0; i < SENDS; i++) {
-		CUresult finished = rc_link_finish(link, sends[i]);
+	while (sends->first != sends->end) {
+		CUresult finished = send_finish(link, sends);
 		result = result == CUDA_SUCCESS ? finished : result;
 	}
 	return result;
 }
 
-static CUresult send_window(struct rc_link *link, const struct rc_copy *copy, const struct rc_wire_fetch *wire)
+static CUresult send_chunk(struct rc_link *link, struct sends *sends, const struct rc_copy *copy,
+			   const struct rc_wire_chunk *chunk, uint64_t len)
 {
-	ch3_request_t *sends[SENDS] = { NULL };
+	struct iovec iov[CH3_IOV_MAX];
+	struct send send = { NULL, NULL, 0 };
+	bool gathered;
+	CUresult result = sends->end - sends->first == SENDS ? send_finish(link, sends) : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		return result;
+	int n = pieces(link->session, copy, chunk->offset, len, iov, &gathered);
+	if (n < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = rc_link_packet(link, RC_PACKET_CHUNK, chunk, sizeof *chunk, iov, n, &send.request);
+	if (result != CUDA_SUCCESS)
+		return result;
+	sends->send[sends->end++ % SENDS] = send;
+	return gathered ? send_finish_all(link, sends) : CUDA_SUCCESS;
+}
+
+/* The window ends with the last chunk that was sent. */
+static void window_ends(struct sends *sends, struct rc_copy *copy, uint64_t bytes)
+{
+	struct send *last = &sends->send[(sends->end - 1) % SENDS];
+	if (sends->first == sends->end) {
+		rc_copy_sent(copy, bytes);
+	} else {
+		last->copy = copy;
+		last->window = bytes;
+	}
+}
+
+static CUresult send_window(struct rc_link *link, struct sends *sends, struct rc_copy *copy,
+			    const struct rc_wire_fetch *wire)
+{
 	struct rc_wire_chunk chunk = { wire->copy, wire->offset };
 	CUresult result = CUDA_SUCCESS;
-	for (unsigned i = 0; result == CUDA_SUCCESS && chunk.offset < wire->offset + wire->bytes; i++) {
-		struct iovec iov[CH3_IOV_MAX];
-		bool gathered;
+	while (result == CUDA_SUCCESS && chunk.offset < wire->offset + wire->bytes) {
 		uint64_t len = rc_box_chunk(&copy->box, chunk.offset);
-		int n = pieces(link->session, copy, chunk.offset, len, iov, &gathered);
-		ch3_request_t **request = &sends[i % SENDS];
-		result = n < 0 ? CUDA_ERROR_OUT_OF_MEMORY : rc_link_finish(link, *request);
-		*request = NULL;
-		if (result == CUDA_SUCCESS)
-			result = rc_link_packet(link, RC_PACKET_CHUNK, &chunk, sizeof chunk, iov, n, request);
-		if (gathered && result == CUDA_SUCCESS) {
-			result = rc_link_finish(link, *request);
-			*request = NULL;
-		}
+		result = send_chunk(link, sends, copy, &chunk, len);
 		chunk.offset += len;
 	}
-	CUresult finished = finish_all(link, sends);
-	return result == CUDA_SUCCESS ? finished : result;
+	if (result == CUDA_SUCCESS) {
+		window_ends(sends, copy, wire->bytes);
+	} else {
+		send_finish_all(link, sends);
+		rc_copy_failed(copy);
+	}
+	return result;
 }
 
 /* True if the bytes are whole chunks of the copy. */
@@ -89,28 +137,32 @@ static bool is_whole(const struct rc_copy *copy, const struct rc_wire_fetch *wir
 	return at == end;
 }
 
-static CUresult serve_one(struct rc_link *link, const struct rc_wire_fetch *wire)
+static CUresult serve_one(struct rc_link *link, struct sends *sends, const struct rc_wire_fetch *wire)
 {
 	struct rc_wire_chunk none = { wire->copy, wire->offset };
 	struct rc_copy *copy = rc_copy_claim_source(link, wire->copy, wire->offset, wire->bytes);
 	if (!copy) /* the program has taken its memory back, or the worker asks for what it may not have */
 		return rc_link_packet(link, RC_PACKET_CHUNK, &none, sizeof none, NULL, 0, &(ch3_request_t *){ NULL });
-	CUresult result = is_whole(copy, wire) ? send_window(link, copy, wire) : rc_link_broken(link, RC_CALL_data_connection);
-	if (result == CUDA_SUCCESS)
-		rc_copy_sent(copy, wire->bytes);
-	else
-		rc_copy_failed(copy);
-	return result;
+	if (is_whole(copy, wire))
+		return send_window(link, sends, copy, wire);
+	rc_copy_failed(copy);
+	return rc_link_broken(link, RC_CALL_data_connection);
 }
 
 CUresult rc_fetch_serve(struct rc_link *link)
 {
 	struct rc_session *session = link->session;
+	struct sends sends = { .first = 0 };
 	CUresult result = CUDA_SUCCESS;
-	while (result == CUDA_SUCCESS && session->fetches) {
+	while (result == CUDA_SUCCESS && (session->fetches || sends.first != sends.end)) {
 		struct rc_wire_fetch first = session->fetch[0];
+		if (!session->fetches) {
+			result = send_finish(link, &sends);
+			continue;
+		}
 		memmove(session->fetch, session->fetch + 1, --session->fetches * sizeof first);
-		result = serve_one(link, &first);
+		result = serve_one(link, &sends, &first);
 	}
+	send_finish_all(link, &sends); /* after a failure: the copies end */
 	return result;
 }

@@ -131,21 +131,29 @@ static bool is_broken(void)
 	return is;
 }
 
+static void serve_parcel(struct server_thread *thread, struct server_parcel *parcel)
+{
+	switch (parcel->kind) {
+	case SERVER_PARCEL_CHUNKS: server_d2h_send(thread, parcel); break;
+	case SERVER_PARCEL_FETCH: server_fetch_begin(thread, parcel); break;
+	case SERVER_PARCEL_COPIED: server_fetch_advance(thread, parcel); break;
+	case SERVER_PARCEL_PUSH: server_push_serve(thread, parcel); break;
+	case SERVER_PARCEL_REFUSED: send_refusal(thread, parcel);
+	}
+}
+
+/* Chunks whose sending is not waited for are sent while the next parcels are looked for. */
 static void send_all(struct server_thread *thread)
 {
 	uint64_t count;
 	if (read(wake, &count, sizeof count) < 0) {
 		/* Nothing was posted since. */
 	}
-	for (struct server_parcel *parcel; !thread->error && (parcel = take());) {
-		switch (parcel->kind) {
-		case SERVER_PARCEL_CHUNKS: server_d2h_send(thread, parcel); break;
-		case SERVER_PARCEL_FETCH: server_fetch_begin(thread, parcel); break;
-		case SERVER_PARCEL_COPIED: server_fetch_advance(thread, parcel); break;
-		case SERVER_PARCEL_PUSH: server_push_serve(thread, parcel); break;
-		case SERVER_PARCEL_REFUSED: send_refusal(thread, parcel);
-		}
-	}
+	do {
+		struct server_parcel *parcel;
+		while (!thread->error && (parcel = take()))
+			serve_parcel(thread, parcel);
+	} while (server_sends_end_one(thread));
 }
 
 int server_data_arrived(struct server_thread *thread, const ch3_incoming_t *incoming, ch3_sink_t *sink)

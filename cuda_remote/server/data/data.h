@@ -18,6 +18,14 @@ bool server_push_look(void);
 /* A chunk of such a copy arrives; without bytes: the client refuses a window. */
 int server_fetch_arrived(struct server_thread *thread, const struct rc_wire_chunk *chunk, uint64_t len, ch3_sink_t *sink);
 
+/* ---- sends.c ---- */
+
+/* Waits until the oldest chunk is sent, or the connection has failed. False: no chunk is being sent. */
+bool server_sends_end_one(struct server_thread *thread);
+/* The number of chunks begun so far; waits until the first n of them are sent. */
+uint64_t server_sends_begun(void);
+void server_sends_wait(struct server_thread *thread, uint64_t n);
+
 /* ---- lane.c ---- */
 
 /* Pinned memory of two windows. Window n of a copy takes half n % 2. */

@@ -17,6 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A place in the bytes of a copy, and the window that it is in. */
+struct place {
+	uint64_t windows;    /* that are before it */
+	uint64_t begin, end; /* of the window. begin == end: it has not been asked for */
+	uint64_t at;         /* offset in the copy */
+};
+
 struct fetch {
 	struct server_parcel parcel; /* the stream is at the copy */
 	struct server_parcel passed; /* the stream has passed the copy */
@@ -32,10 +39,10 @@ struct fetch {
 	CUresult call;        /* the call's result */
 	CUresult device;      /* what the callbacks have reported */
 	/* Of the thread of the data connection. */
-	uint64_t asked, arrived_windows;
+	uint64_t asked;       /* windows */
 	uint64_t asked_end;   /* offset up to which bytes were asked for */
-	uint64_t begin, end;  /* of the window that is arriving */
-	uint64_t arrived;     /* offset up to which bytes have arrived */
+	struct place coming;  /* bytes before it have arrived or are being received */
+	struct place arrived; /* bytes before it have arrived */
 	bool closed;          /* the gate is open */
 	bool ended;           /* the second parcel, which comes once, has come */
 	CUresult result;
@@ -48,10 +55,22 @@ static struct fetch *active, *waiting, **waiting_end = &waiting;
 
 /* ---- on the thread of the data connection ---- */
 
+/* Moves a place on by len bytes, at most to the end of its window. */
+static void place_move(const struct fetch *fetch, struct place *place, uint64_t len)
+{
+	place->at += len;
+	if (place->at < place->end)
+		return;
+	place->windows++;
+	place->begin = place->end;
+	if (fetch->asked > place->windows)
+		place->end = server_lane_end(fetch->lane, &fetch->box, fetch->bytes, place->begin);
+}
+
 /* True if the next window may be asked for as soon as the device has freed half of the lane. */
 static bool wants_half(const struct fetch *fetch)
 {
-	return fetch->result == CUDA_SUCCESS && fetch->asked_end < fetch->bytes && fetch->asked < fetch->arrived_windows + 2;
+	return fetch->result == CUDA_SUCCESS && fetch->asked_end < fetch->bytes && fetch->asked < fetch->arrived.windows + 2;
 }
 
 /* Asks for the next windows, at most two, if bytes are left, halves of the lane are free, and the copy has not failed. */
@@ -63,8 +82,10 @@ static void ask(struct server_thread *thread, struct fetch *fetch)
 		int error = ch3_send(thread->vc, RC_PACKET_FETCH, &wire, sizeof wire, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 		if (error && !thread->error)
 			thread->error = error;
-		if (fetch->asked++ == fetch->arrived_windows)
-			fetch->end = end;
+		if (fetch->asked == fetch->coming.windows)
+			fetch->coming.end = end;
+		if (fetch->asked++ == fetch->arrived.windows)
+			fetch->arrived.end = end;
 		fetch->asked_end = end;
 	}
 }
@@ -72,7 +93,7 @@ static void ask(struct server_thread *thread, struct fetch *fetch)
 /* All bytes have arrived, or no more will be asked for. */
 static bool is_over(const struct fetch *fetch)
 {
-	return fetch->arrived == fetch->bytes || (fetch->result != CUDA_SUCCESS && fetch->arrived == fetch->asked_end);
+	return fetch->arrived.at == fetch->bytes || (fetch->result != CUDA_SUCCESS && fetch->arrived.at == fetch->asked_end);
 }
 
 /* Frees the fetch if the call and the device have ended their parts too. */
@@ -160,16 +181,14 @@ bool server_fetch_look(struct server_thread *thread)
 }
 
 /* Bytes of the window have arrived, or were refused. */
-static void advance(struct server_thread *thread, struct fetch *fetch)
+static void advance(struct server_thread *thread, struct fetch *fetch, uint64_t len)
 {
-	if (fetch->arrived < fetch->end)
+	uint64_t window = fetch->arrived.windows;
+	place_move(fetch, &fetch->arrived, len);
+	if (fetch->arrived.windows == window)
 		return;
 	if (fetch->result == CUDA_SUCCESS)
-		server_gate_pass(fetch->gate, (uint32_t)fetch->arrived_windows);
-	fetch->arrived_windows++;
-	fetch->begin = fetch->end;
-	if (fetch->asked > fetch->arrived_windows)
-		fetch->end = server_lane_end(fetch->lane, &fetch->box, fetch->bytes, fetch->begin);
+		server_gate_pass(fetch->gate, (uint32_t)window);
 	ask(thread, fetch);
 	if (!is_over(fetch))
 		return;
@@ -182,28 +201,35 @@ static void chunk_complete(void *context, int error, size_t len)
 	struct server_thread *thread = context;
 	if (error || thread->error)
 		return;
-	active->arrived += len;
-	advance(thread, active);
+	advance(thread, active, len);
+}
+
+/* Chunks of one copy have different places in the lane. A refusal changes the copy at once, and so is handled in turn. */
+bool server_data_may_ahead(const struct rc_wire_chunk *chunk)
+{
+	return active && active->coming.at != active->arrived.at && chunk->copy == active->copy;
 }
 
 int server_fetch_arrived(struct server_thread *thread, const struct rc_wire_chunk *chunk, uint64_t len, ch3_sink_t *sink)
 {
 	struct fetch *fetch = active;
-	if (!fetch || fetch->asked == fetch->arrived_windows || chunk->copy != fetch->copy)
+	if (!fetch || fetch->asked == fetch->coming.windows || chunk->copy != fetch->copy)
 		return -EPROTO;
 	if (!len) { /* the client gives no bytes for this window */
+		uint64_t rest = fetch->coming.end - fetch->coming.at;
 		fetch->result = CUDA_ERROR_INVALID_VALUE;
-		fetch->arrived = fetch->end;
-		advance(thread, fetch);
+		place_move(fetch, &fetch->coming, rest);
+		advance(thread, fetch, rest);
 		return 0;
 	}
-	if (chunk->offset != fetch->arrived || len != rc_box_chunk(&fetch->box, chunk->offset))
+	if (chunk->offset != fetch->coming.at || len != rc_box_chunk(&fetch->box, chunk->offset))
 		return -EPROTO;
 	sink->context = thread;
 	sink->done = chunk_complete;
 	sink->iov[sink->n++] = (struct iovec){
-		server_lane_memory(fetch->lane, fetch->arrived_windows) + (fetch->arrived - fetch->begin), len
+		server_lane_memory(fetch->lane, fetch->coming.windows) + (fetch->coming.at - fetch->coming.begin), len
 	};
+	place_move(fetch, &fetch->coming, len);
 	return 0;
 }
 

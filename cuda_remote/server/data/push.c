@@ -36,7 +36,8 @@ struct push {
 	CUresult result;
 	/* Of the thread of the data connection. */
 	bool listed;
-	uint64_t sent_windows, sent; /* bytes */
+	uint64_t sent_windows, sent; /* that are sent, or being sent; bytes */
+	uint64_t sends;   /* server_sends_begun after the last chunk of it */
 	bool failure_sent;
 };
 
@@ -96,17 +97,21 @@ static void let_copy(const struct push *push, uint64_t window)
 
 /* ---- on the thread of the data connection ---- */
 
+/* Begins to send a window, and waits until the window before it is sent. So the client always has bytes to receive. Then the
+ * stream may copy the next window to the other half of the lane. */
 static void send_window(struct server_thread *thread, struct push *push)
 {
 	uint64_t end = server_lane_end(push->lane, &push->box, push->bytes, push->sent), begin = push->sent;
 	const uint8_t *memory = server_lane_memory(push->lane, push->sent_windows);
+	uint64_t before = push->sends;
 	while (push->sent < end && !thread->error) {
-		struct rc_wire_chunk chunk = { push->copy, push->sent };
 		uint64_t len = rc_box_chunk(&push->box, push->sent);
-		server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, memory + (push->sent - begin), len);
+		server_sends_begin(thread, push->copy, push->sent, memory + (push->sent - begin), len, NULL);
 		push->sent += len;
 	}
-	let_copy(push, push->sent_windows++ + 2);
+	push->sends = server_sends_begun();
+	server_sends_wait(thread, before);
+	let_copy(push, ++push->sent_windows);
 }
 
 /* The lane is free for the next copy. Returns that copy if it ends now, else NULL. */
@@ -203,9 +208,11 @@ void server_push_serve(struct server_thread *thread, struct server_parcel *parce
 	pthread_mutex_unlock(&lock);
 	while (push->sent_windows < now.good && !thread->error)
 		send_window(thread, push);
+	bool ends = now.issued && (now.over || now.stray);
+	if (ends || now.failed)
+		server_sends_wait(thread, push->sends);
 	if (now.failed && !push->failure_sent && !thread->error)
 		send_failure(thread, push, now.result, now.reported);
-	bool ends = now.issued && (now.over || now.stray);
 	if (push->listed && (ends || now.failed || now.good == now.steps))
 		look_no_more(push);
 	else if (!push->listed && !ends && !now.failed && now.good < now.steps) {
