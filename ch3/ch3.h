@@ -252,6 +252,13 @@ int ch3_read(ch3_vc_t *vc, const struct ch3_key *key, uint64_t offset, void *to,
  */
 int ch3_progress_poll(ch3_t *engine);
 
+/*
+ * Handles the next message of the latest active connection, if it is one for a function of ch3_register_short and has
+ * arrived. Returns whether a handler or failure callback has run. It does not look at other connections, so after some
+ * messages it leaves the next one to ch3_progress_poll or ch3_progress_wait: call one of these if it returns false.
+ */
+bool ch3_progress_short(ch3_t *engine);
+
 /* As ch3_progress_poll, but spins briefly and then sleeps until at least one handler, completion callback or failure
  * callback has run, or until timeout_ms has passed (-1: no limit). Returns 0 after the time-out. */
 int ch3_progress_wait(ch3_t *engine, int timeout_ms);

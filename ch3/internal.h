@@ -235,6 +235,7 @@ struct ch3 {
 	int n_active;
 	int n_conns;
 	unsigned cost;      /* sum over all polls, in the unit of CH3_COST_GET; wraps */
+	unsigned in_a_row;  /* messages of ch3_progress_short since it last left one to a poll */
 	unsigned looked_at; /* value of cost at the last call of hr_channel_ready */
 	bool ask_who_came; /* hr_channel_incoming must be called: the last wait may have ended for an incoming peer */
 	struct ch3_peers peers;
@@ -377,6 +378,10 @@ static inline void ch3_vc_activate(ch3_vc_t *vc)
 	if (!vc->is_active)
 		ch3_vc_activate_now(vc);
 }
+
+/* receive.c: handles the record at the head of the pipe, if it is one for a function of ch3_register_short. Returns 1; 0
+ * if nothing was done; or an error as the function does. The connection expects a front, and its inbox is empty. */
+int ch3_receive_short(ch3_vc_t *vc);
 
 /* progress.c: makes progress with one connection: sends queued bytes, continues writes, receives. */
 void ch3_vc_progress(ch3_vc_t *vc);

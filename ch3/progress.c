@@ -24,6 +24,8 @@
 #define LOOKS_PER_COST 1
 /* Maximum number of ready connections that one look() handles: limits the time of a poll. */
 #define READY_PER_LOOK 64
+/* After so many messages from ch3_progress_short, the other connections are polled. */
+#define SHORT_IN_A_ROW 16
 
 /*
  * Sends from the queue. Returns whether this pass may receive. A caller whose send is complete may post the receive for
@@ -156,15 +158,45 @@ static int poll_after_wait(ch3_t *engine)
 	return (int)(engine->ran - before);
 }
 
-/* Whether polling the connection would find nothing, as far as a load of one word of its pipe can tell. */
-static inline bool is_quiet(const ch3_vc_t *vc)
+/* Whether the next record has arrived, as far as a load of one word of the pipe can tell. vc->watch is not NULL. */
+static inline bool has_arrived(const ch3_vc_t *vc)
+{
+	/* Relaxed: hr_conn_peek orders what is read of the record. */
+	return __atomic_load_n(vc->watch->word, __ATOMIC_RELAXED) >> 32 == vc->watch->high;
+}
+
+/* Whether there is nothing to do for the connection but to wait for a record. */
+static inline bool only_receives(const ch3_vc_t *vc)
 {
 	const struct ch3_receive *receive = &vc->receive;
+	uintptr_t lists = (uintptr_t)vc->queue | (uintptr_t)vc->writing | (uintptr_t)vc->accesses;
+	return !(lists | (unsigned)vc->send_error | receive->in_payload | (receive->begin ^ receive->end));
+}
+
+/* Whether polling the connection would find nothing. */
+static inline bool is_quiet(const ch3_vc_t *vc)
+{
 	if (!vc->watch)
 		return vc->error;
-	/* Relaxed: hr_conn_peek orders what is read of the record. */
-	return __atomic_load_n(vc->watch->word, __ATOMIC_RELAXED) >> 32 != vc->watch->high && !receive->in_payload &&
-	       receive->begin == receive->end && !vc->queue && !vc->writing && !vc->accesses && !vc->send_error;
+	for (uint32_t i = 1; i <= vc->watch->further; i++)
+		__builtin_prefetch(vc->watch->word + 8 * (size_t)i);
+	return !has_arrived(vc) && only_receives(vc);
+}
+
+bool ch3_progress_short(ch3_t *engine)
+{
+	ch3_vc_t *vc = TAILQ_FIRST(&engine->active);
+	if (!vc || !vc->watch || vc->error || !has_arrived(vc) || !only_receives(vc) || vc->receive.segments)
+		return false;
+	if (++engine->in_a_row > SHORT_IN_A_ROW) {
+		engine->in_a_row = 0;
+		return false;
+	}
+	engine->cost++;
+	int handled = ch3_receive_short(vc);
+	if (handled < 0)
+		ch3_vc_fail(vc, handled);
+	return handled != 0;
 }
 
 /* Leaves the units of the processor's core to its other hardware thread for a moment: that thread may be the peer. */
@@ -195,7 +227,7 @@ static int poll_a_while(ch3_t *engine)
 	unsigned begin = engine->cost, moved = engine->moved;
 	for (;;) {
 		watch(engine);
-		int ran = ch3_progress_poll(engine);
+		int ran = ch3_progress_short(engine) ? 1 : ch3_progress_poll(engine);
 		if (ran)
 			return ran;
 		if (engine->moved != moved) {

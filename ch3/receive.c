@@ -277,8 +277,9 @@ static int inbox_process(ch3_vc_t *vc)
 
 /* Handles the record that arrived in place, if it is one message whose type has a function for short messages. Returns 1, 0
  * if it must be parsed, or a negated errno value. Nothing that was read of it is used again after 0. */
-static inline int record_short(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
+static int record_short(void *context, const uint8_t *bytes, size_t len)
 {
+	ch3_vc_t *vc = context;
 	struct ch3_packet packet;
 	uint8_t header[CH3_HEADER_MAX];
 	if (len < sizeof packet)
@@ -299,8 +300,12 @@ static inline int record_short(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
 		return handled;
 	}
 	engine->ran++;
-	hr_conn_consume(vc->conn, len);
 	return 1;
+}
+
+int ch3_receive_short(ch3_vc_t *vc)
+{
+	return hr_conn_take(vc->conn, record_short, vc);
 }
 
 /* Parses the record that arrived in place. Returns 1, a negated errno value, or 0 if its last bytes are the beginning of
@@ -413,6 +418,7 @@ int ch3_receive_some(ch3_vc_t *vc, bool *more)
 		if (arrival == HR_ARRIVED && !receive->in_payload)
 			processed = record_short(vc, bytes, len);
 		if (processed > 0) {
+			hr_conn_consume(vc->conn, len);
 			*more = vc->send_error;
 			return 0;
 		}

@@ -306,15 +306,17 @@ static inline bool send_in_place(ch3_vc_t *vc, unsigned type, const void *header
 bool ch3_send_short(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const void *payload,
 		    size_t payload_len)
 {
-	size_t front_len = sizeof(struct ch3_packet) + header_len, len = front_len + payload_len;
-	if (payload_len > vc->engine->eager_max || len > HR_RECORD_MAX || vc->queue || !vc->conn || vc->error || vc->send_error)
+	uint8_t front[sizeof(struct ch3_packet) + CH3_HEADER_MAX];
+	size_t front_len = sizeof(struct ch3_packet) + header_len;
+	if (payload_len > vc->engine->eager_max || front_len + payload_len > HR_RECORD_MAX || vc->queue || !vc->conn)
 		return false;
-	uint8_t *at = hr_conn_reserve(vc->conn, front_len < HR_FRONT_MAX ? front_len : HR_FRONT_MAX, len);
-	if (!at)
+	if (vc->error || vc->send_error)
 		return false;
-	at += ch3_front_write(vc, at, type, 0, header, header_len, (uint32_t)payload_len, NULL);
-	fill(vc, at, payload, payload_len);
-	hr_conn_commit(vc->conn, len);
+	ch3_front_write(vc, front, type, 0, header, header_len, (uint32_t)payload_len, NULL);
+	if (!hr_conn_post(vc->conn, front, front_len, payload, payload_len)) {
+		vc->send_sequence--;
+		return false;
+	}
 	ch3_vc_activate(vc);
 	return true;
 }

@@ -28,6 +28,17 @@ void hr_conn_commit(hr_conn_t *conn, size_t len)
 	conn->stats.put_bytes += len;
 }
 
+bool hr_conn_post(hr_conn_t *conn, const void *front, size_t front_len, const void *payload, size_t len)
+{
+	if (conn->phase != HR_PHASE_UP || conn->attention || conn->error || !conn->transport->post ||
+	    !conn->transport->post(conn->data, front, front_len, payload, len))
+		return false;
+	conn->put_short = false;
+	conn->stats.put_calls++;
+	conn->stats.put_bytes += front_len + len;
+	return true;
+}
+
 enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len)
 {
 	if (conn->phase != HR_PHASE_UP || conn->attention || !conn->transport->peek)
@@ -44,6 +55,18 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 {
 	conn->transport->consume(conn->data, count);
 	conn->stats.get_bytes += count;
+}
+
+int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context)
+{
+	if (conn->phase != HR_PHASE_UP || conn->attention || !conn->transport->take)
+		return 0;
+	ssize_t taken = conn->transport->take(conn->data, fn, context);
+	if (taken <= 0)
+		return (int)taken;
+	conn->stats.get_calls++;
+	conn->stats.get_bytes += (uint64_t)taken;
+	return 1;
 }
 
 size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)

@@ -45,7 +45,7 @@ void hr_conn_abort(hr_conn_t *conn, int error);
  */
 #define HR_RECORD_MAX 8192u
 #define HR_FRONT_MAX 56u
-#define HR_FILL_MIN 1024u
+#define HR_FILL_MIN 256u
 
 enum hr_arrival {
 	HR_NOT_ARRIVED, /* the pipe is empty, and no error is known on this side */
@@ -58,19 +58,32 @@ bool hr_conn_in_place(const hr_conn_t *conn);
 void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len);
 void hr_conn_fill(hr_conn_t *conn, void *to, const void *from, size_t len);
 void hr_conn_commit(hr_conn_t *conn, size_t len);
+/* Puts front and payload as one record, as a reservation and a commit of front_len + len bytes would. Returns false if
+ * hr_conn_reserve would return NULL; then nothing was put. */
+bool hr_conn_post(hr_conn_t *conn, const void *front, size_t front_len, const void *payload, size_t len);
 enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len);
 void hr_conn_consume(hr_conn_t *conn, size_t count);
+/*
+ * Calls fn with the bytes of the next record, if one has arrived of which nothing was consumed, and consumes all of it if
+ * fn returns 1. fn returns 1, 0 or a negated errno value, and calls only those functions of the connection that put.
+ * Returns fn's result, or 0 if there is no such record; then hr_conn_peek says why.
+ */
+typedef int (*hr_record_fn)(void *context, const uint8_t *bytes, size_t len);
+int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context);
 
 /*
  * hr_conn_watch is for callers that poll much more often than bytes arrive. It returns the address of what the next
  * bytes will change, or NULL; it stays valid until hr_conn_abort or hr_conn_close, and its contents change when
  * bytes are received. As long as *word is 0 or its high half is not `high`, hr_conn_peek would return
  * HR_NOT_ARRIVED, but for errors: call it from time to time all the same. The caller loads the word with
- * __ATOMIC_RELAXED; if its high half is `high`, it calls hr_conn_peek, which orders what is read.
+ * __ATOMIC_RELAXED; if its high half is `high`, it calls hr_conn_peek or hr_conn_take, which order what is read. Before
+ * each look it prefetches the `further` lines of 64 bytes behind the word's line: if the next bytes are as many as the
+ * last ones, their transfer overlaps with that of the word.
  */
 struct hr_awaited {
 	const uint64_t *word;
 	uint32_t high;
+	uint32_t further;
 };
 
 const struct hr_awaited *hr_conn_watch(hr_conn_t *conn);

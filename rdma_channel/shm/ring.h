@@ -31,11 +31,10 @@
  *        receiver never takes a payload for a header word. The sender notes which lines may not be clean
  *        (shm_sender.unclean): those in which it has put payload; and every line when half of all positions have been
  *        passed, so that no header word is as old as the position that the receiver expects. It writes the payload,
- *        zeroes the word after the record if it may not be clean, and stores the header word (release). It then zeroes
- *        the word of the second line after the record, and after a short record also the clean word of the first. This
- *        brings lines that were last in the receiver's cache into the sender's before a record needs them, and the header
- *        does not wait for them. If single messages are exchanged, this is not done after records of several lines: it
- *        takes longer there. Two lines always stay free for these words.
+ *        zeroes the word after the record if it may not be clean, and stores the header word (release). After a
+ *        record of one line it then zeroes the word of the second line after the record. This brings a line that was
+ *        last in the receiver's cache into the sender's before a record needs it, and the header does not wait for it.
+ *        After longer records this takes longer than it saves. Two lines always stay free for these words.
  * get:   The receiver loads the word at its position (acquire). If it is zero or has another position, there is no
  *        record. When the receiver has copied a whole record out, it goes on to the next. After each eighth of the ring
  *        it stores its position in tail (release).
@@ -67,7 +66,6 @@
 #define SHM_FLAGS (SHM_KINDS | SHM_BACK | SHM_MARK | SHM_ECHO)
 #define SHM_BACK_MOST 80u /* lines of a record with SHM_BACK: longer ones gain nothing */
 #define SHM_BACK_LINES 16u /* so many lines lie before a record with SHM_BACK at least: room for the next ones */
-#define SHM_FEW_LINES 8u /* after a record of at most so many lines, words that are clean are zeroed late */
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
 #define SHM_ALIGNED_MIN 192u
 #define SHM_FRONT_MAX 56u
@@ -123,6 +121,7 @@ struct shm_receiver {
 	uint32_t mask;
 	struct hr_awaited next; /* header word and position of the current record, or of the next if there is none */
 	uint32_t length;   /* payload bytes of the current record; 0: no current record */
+	uint32_t record_lines; /* lines of the current or last record */
 	uint32_t offset;   /* of its payload from the start of the record, bytes */
 	uint32_t kind;     /* of the current record: 0, SHM_OFFER or SHM_RESTART */
 	uint32_t flags;    /* low half of the header word of the current or last record */
@@ -258,7 +257,7 @@ static inline void shm_sender_publish(struct shm_sender *sender, const struct sh
 	bool alone = kind & SHM_BACK && shm_sender_alone(sender, lines);
 	bool back = alone && (head & sender->mask) >= SHM_BACK_LINES;
 	uint32_t next = shm_sender_next(sender, lines, back);
-	if (shm_is_unclean(sender, next) || (!alone && lines > SHM_FEW_LINES))
+	if (shm_is_unclean(sender, next))
 		shm_sender_zero(sender, next);
 	if (!sender->awaits_echo) {
 		sender->awaits_echo = true;
@@ -273,12 +272,9 @@ static inline void shm_sender_publish(struct shm_sender *sender, const struct sh
 	if (lines > 1)
 		shm_sender_note(sender, head + 1, lines - 1);
 	sender->head = next;
-	if (alone && lines > 1)
-		return;
-	/* Also if they are clean: the next records find their lines in this processor's cache. */
-	if (lines > 1 && lines <= SHM_FEW_LINES)
-		shm_sender_zero(sender, next);
-	shm_sender_zero(sender, next + 1);
+	/* Also if it is clean: the record after the next finds its line in this processor's cache. */
+	if (lines == 1)
+		shm_sender_zero(sender, next + 1);
 }
 
 /* ---- receiver ---- */
@@ -300,10 +296,11 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 		return 0; /* nothing, or the header word of an earlier record */
 	uint32_t index = receiver->next.high & receiver->mask;
 	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_FLAGS) >> 16;
-	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 ||
-	    shm_record_lines(8 * offset, length) > receiver->mask + 1 - index)
+	uint32_t lines = shm_record_lines(8 * offset, length);
+	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 || lines > receiver->mask + 1 - index)
 		return -1;
 	receiver->length = length;
+	receiver->record_lines = lines;
 	receiver->offset = 8 * offset;
 	receiver->kind = (uint32_t)word & SHM_KINDS;
 	receiver->flags = (uint32_t)word;
@@ -323,7 +320,7 @@ static inline bool shm_receiver_take(struct shm_receiver *receiver, uint32_t cou
 	receiver->taken += count;
 	if (receiver->taken < receiver->length)
 		return false;
-	uint32_t next = receiver->next.high + shm_record_lines(receiver->offset, receiver->length);
+	uint32_t next = receiver->next.high + receiver->record_lines;
 	if (receiver->flags & SHM_BACK)
 		next = (next + receiver->mask) & ~receiver->mask;
 	shm_receiver_go(receiver, next);

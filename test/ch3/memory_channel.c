@@ -295,6 +295,18 @@ void hr_conn_commit(hr_conn_t *conn, size_t len)
 	pipe_append(conn->out, conn->record, len);
 }
 
+bool hr_conn_post(hr_conn_t *conn, const void *front, size_t front_len, const void *payload, size_t len)
+{
+	uint8_t *at = hr_conn_reserve(conn, front_len, front_len + len);
+	if (!at)
+		return false;
+	memcpy(at, front, front_len);
+	if (len > 0)
+		memcpy(at + front_len, payload, len);
+	hr_conn_commit(conn, front_len + len);
+	return true;
+}
+
 /* Every third call returns HR_CALL_GET, so that the caller uses both ways to receive. */
 enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len)
 {
@@ -312,6 +324,16 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 {
 	conn->in->begin += count;
 	conn->in->len -= count;
+}
+
+int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context)
+{
+	const uint8_t *bytes;
+	size_t len;
+	int result = hr_conn_peek(conn, &bytes, &len) == HR_ARRIVED ? fn(context, bytes, len) : 0;
+	if (result > 0)
+		hr_conn_consume(conn, len);
+	return result;
 }
 
 size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)

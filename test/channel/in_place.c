@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records in place (upper.h): the bytes of reserve and commit are those of put, the bytes of peek and consume are those
- * of get, in any mixture. Single messages use the same lines of the ring again. Both ends are in this process.
+ * Records in place (upper.h): the bytes of reserve and commit, and of post, are those of put, the bytes of peek and consume, and
+ * of take, are those of get, in any mixture. Single messages use the same lines of the ring again. Both ends are in this process.
  */
 #include "config.h"
 
@@ -65,6 +65,17 @@ static void check_bytes(const uint8_t *bytes, uint64_t position, size_t len)
 	ck_assert_uint_eq(i, len); /* one assertion: each sends a message to check's process */
 }
 
+/* Posts a record in two parts. Returns its bytes, or 0. */
+static size_t post_some(uint64_t position, size_t len, unsigned *random)
+{
+	static uint8_t front[HR_FRONT_MAX + 1], payload[HR_RECORD_MAX];
+	size_t front_len = (size_t)rand_r(random) % sizeof front;
+	front_len = front_len < len ? front_len : len;
+	fill(front, position, front_len);
+	fill(payload, position + front_len, len - front_len);
+	return hr_conn_post(conn[0], front, front_len, payload, len - front_len) ? len : 0;
+}
+
 /* The sender's side of one round: returns the bytes sent. */
 static size_t send_some(uint64_t position, unsigned *random)
 {
@@ -72,6 +83,8 @@ static size_t send_some(uint64_t position, unsigned *random)
 	static size_t rest; /* of a put that was not fully accepted */
 	static uint64_t rest_at;
 	size_t len = 1 + (size_t)rand_r(random) % (rand_r(random) % 4 ? 100 : HR_RECORD_MAX), accepted = 0;
+	if (!rest && rand_r(random) % 3 == 0)
+		return post_some(position, len, random);
 	uint8_t *at = rest ? NULL : hr_conn_reserve(conn[0], (size_t)rand_r(random) % (len < HR_FRONT_MAX ? len : HR_FRONT_MAX), len);
 	if (at) {
 		if (rand_r(random) % 8 == 0)
@@ -100,12 +113,37 @@ static size_t send_some(uint64_t position, unsigned *random)
 	return accepted;
 }
 
+static uint64_t take_at; /* position of the record that record_seen expects */
+static size_t seen;      /* bytes of the last record that it was called with */
+static int take_result;  /* what it returns */
+
+static int record_seen(void *context, const uint8_t *bytes, size_t len)
+{
+	ck_assert_ptr_eq(context, &take_at);
+	check_bytes(bytes, take_at, len);
+	seen = len;
+	return take_result;
+}
+
+/* Takes a record, or leaves it as it is. Returns its bytes, or 0. */
+static size_t take_some(uint64_t position, unsigned *random)
+{
+	take_at = position;
+	take_result = rand_r(random) % 4 ? 1 : -(rand_r(random) % 2) * ENOMEM;
+	seen = 0;
+	int taken = hr_conn_take(conn[1], record_seen, &take_at);
+	ck_assert_int_eq(taken, seen ? take_result : 0);
+	return taken == 1 ? seen : 0;
+}
+
 /* The receiver's: returns the bytes received. */
 static size_t receive_some(uint64_t position, unsigned *random)
 {
 	static uint8_t bytes[5000];
 	const uint8_t *at;
 	size_t len, delivered;
+	if (rand_r(random) % 3 == 0)
+		return take_some(position, random);
 	if (rand_r(random) % 3 == 0) {
 		len = 1 + (size_t)rand_r(random) % sizeof bytes;
 		ck_assert_int_eq(hr_channel_get(conn[1], &(struct iovec){ bytes, len }, 1, &delivered), 0);

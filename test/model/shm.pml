@@ -206,7 +206,6 @@ inline publish(lines)
 	holds_payload[(head + 1) % LINES] = holds_payload[(head + 1) % LINES] | (lines == 2);
 #endif
 #ifndef M_NO_ZERO
-	assert(lines == 2 || !holds_payload[(head + 1) % LINES]);
 	if /* before the header if the word is payload; otherwise before it, after it, or not at all */
 	:: zero((head + lines) % LINES)
 	:: !holds_payload[(head + lines) % LINES] -> skip
@@ -217,11 +216,10 @@ inline publish(lines)
 		head = (head + lines) % POSITIONS
 	};
 #ifndef M_NO_ZERO
-	if
-	:: lines == 2 -> zero(head % LINES)
-	:: else
-	fi;
-	zero((head + 1) % LINES) /* also if it is clean */
+	if /* after a record of one line; it makes no difference to the receiver */
+	:: lines == 1 -> zero((head + 1) % LINES)
+	:: skip
+	fi
 #endif
 }
 
