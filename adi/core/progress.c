@@ -97,7 +97,7 @@ static bool poll_in_turns(void)
 }
 
 /* The program may wait for what another thread does, so this returns after every poll. It sleeps without the lock. */
-static void progress_among_threads(void)
+static __attribute__((noinline)) void progress_among_threads(void)
 {
 	if (adi_poll())
 		return;
@@ -112,14 +112,14 @@ static void progress_among_threads(void)
 	}
 }
 
-static void progress_polling(void)
+static __attribute__((noinline)) void progress_polling(void)
 {
 	while (polling_tasks && !adi_poll() && !adi_others_wait())
 		if (idle > SPINS)
 			sched_yield();
 }
 
-static void progress_sleeping(void)
+static __attribute__((noinline)) void progress_sleeping(void)
 {
 	if (adi_job.oversubscribed && poll_in_turns())
 		return;
@@ -139,7 +139,9 @@ static void progress_sleeping(void)
 
 void adi_progress(void)
 {
-	if (adi_threaded && (adi_several_threads() || adi_others_wait()))
+	if (!adi_threaded && !tasks && ch3_progress_short(adi_job.engine))
+		idle = 0;
+	else if (adi_threaded && (adi_several_threads() || adi_others_wait()))
 		progress_among_threads();
 	else if (polling_tasks)
 		progress_polling();

@@ -72,8 +72,13 @@ struct adi_unexpected {
 
 /* Appends a message of which room bytes are stored here. NULL: no memory. */
 struct adi_unexpected *adi_unexpected_append(const struct adi_key *key, size_t bytes, size_t room);
+extern struct adi_unexpected *adi_unexpected_first; /* the oldest */
+struct adi_unexpected *adi_unexpected_search(const struct adi_key *want);
 /* The first message that matches, or NULL. The key may have wildcards. */
-struct adi_unexpected *adi_unexpected_find(const struct adi_key *want);
+static inline struct adi_unexpected *adi_unexpected_find(const struct adi_key *want)
+{
+	return adi_unexpected_first ? adi_unexpected_search(want) : NULL;
+}
 /* The message of a world rank with a number, or NULL. */
 struct adi_unexpected *adi_unexpected_numbered(int source, uint64_t number);
 /* Removes a message from the tables. */

@@ -20,14 +20,18 @@ static int wildcards(const struct adi_key *key)
 	return (key->source == MPI_ANY_SOURCE) + 2 * (key->tag == MPI_ANY_TAG);
 }
 
-static void wild_count(const struct adi_key *key, int change)
+static __attribute__((noinline)) void wild_add(int kind, int change)
+{
+	wild[kind] += (unsigned)change;
+	wilds += (unsigned)change;
+	adi_any_waits += kind & 1 ? change : 0;
+}
+
+static inline void wild_count(const struct adi_key *key, int change)
 {
 	int kind = wildcards(key);
-	if (kind) {
-		wild[kind] += (unsigned)change;
-		wilds += (unsigned)change;
-		adi_any_waits += kind & 1 ? change : 0;
-	}
+	if (kind)
+		wild_add(kind, change);
 }
 
 static inline struct adi_request *request_of(struct adi_queued *node)
@@ -54,7 +58,7 @@ static __attribute__((noinline)) struct adi_queued **find_wild(const struct adi_
 	return found;
 }
 
-struct adi_request *adi_match_posted(const struct adi_key *key)
+static inline struct adi_request *match_posted(const struct adi_key *key)
 {
 	struct adi_queued **link = adi_table_find(&posted, key, adi_key_hash(key));
 	if (wilds && !key->number)
@@ -67,6 +71,11 @@ struct adi_request *adi_match_posted(const struct adi_key *key)
 	struct adi_request *request = request_of(node);
 	request->posted = false;
 	return request;
+}
+
+struct adi_request *adi_match_posted(const struct adi_key *key)
+{
+	return match_posted(key);
 }
 
 static void posted_remove(struct adi_request *request)
@@ -129,7 +138,7 @@ static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t head
 	if (envelope.tag < 0)
 		return 0;
 	struct adi_key key = { envelope.context, peer->rank, envelope.tag, 0 };
-	struct adi_request *request = adi_match_posted(&key);
+	struct adi_request *request = match_posted(&key);
 	if (request) {
 		adi_receive_claim(request, &key, bytes);
 		adi_flow_consumed(key.source, bytes);
@@ -208,6 +217,12 @@ int adi_source_lost(const struct adi_comm *comm, int source)
 	return error;
 }
 
+/* Whether this is one process, to which the connection has been opened and has not failed. */
+static inline bool source_lives(int source)
+{
+	return source >= 0 && adi_job.peer[source].opened && !adi_job.peer[source].error;
+}
+
 void adi_receive_post(struct adi_request *request)
 {
 	struct adi_key *key = &request->node.key;
@@ -217,7 +232,7 @@ void adi_receive_post(struct adi_request *request)
 		adi_deliver_unexpected(request, message);
 		return;
 	}
-	int error = adi_source_lost(request->comm, key->source);
+	int error = source_lives(key->source) ? 0 : adi_source_lost(request->comm, key->source);
 	if (error) {
 		adi_receive_complete(request, error);
 		return;

@@ -14,7 +14,8 @@
 #define MANY_STEPS 16
 
 static struct adi_table table;
-static struct adi_unexpected *first, *last;
+struct adi_unexpected *adi_unexpected_first;
+static struct adi_unexpected *last;
 static bool indexed; /* all messages have an index */
 
 /* The key under which a message is found by receives with these wildcards. */
@@ -39,7 +40,7 @@ static void index_remove(struct adi_unexpected *message)
 /* Without memory for all indexes there are none, and receives with wildcards search. */
 static void indexes_remove(void)
 {
-	for (struct adi_unexpected *message = first; message; message = message->next)
+	for (struct adi_unexpected *message = adi_unexpected_first; message; message = message->next)
 		index_remove(message);
 	indexed = false;
 }
@@ -64,7 +65,7 @@ static bool index_add(struct adi_unexpected *message)
 static void indexes_add(void)
 {
 	indexed = true;
-	for (struct adi_unexpected *message = first; message; message = message->next)
+	for (struct adi_unexpected *message = adi_unexpected_first; message; message = message->next)
 		if (!index_add(message)) {
 			indexes_remove();
 			return;
@@ -88,7 +89,7 @@ struct adi_unexpected *adi_unexpected_append(const struct adi_key *key, size_t b
 	message->error = 0;
 	message->next = NULL;
 	message->previous = last;
-	*(last ? &last->next : &first) = message;
+	*(last ? &last->next : &adi_unexpected_first) = message;
 	last = message;
 	message->node.key = *key;
 	message->index = NULL;
@@ -102,16 +103,16 @@ void adi_unexpected_remove(struct adi_unexpected *message)
 {
 	adi_table_remove(&table, &message->node);
 	index_remove(message);
-	*(message->previous ? &message->previous->next : &first) = message->next;
+	*(message->previous ? &message->previous->next : &adi_unexpected_first) = message->next;
 	*(message->next ? &message->next->previous : &last) = message->previous;
-	if (!first)
+	if (!adi_unexpected_first)
 		indexed = false;
 }
 
 static struct adi_unexpected *search(const struct adi_key *want)
 {
 	int steps = 0;
-	struct adi_unexpected *message = first;
+	struct adi_unexpected *message = adi_unexpected_first;
 	for (; message; message = message->next, steps++) {
 		const struct adi_key *key = &message->node.key;
 		if (key->context == want->context && key->number == want->number &&
@@ -124,11 +125,9 @@ static struct adi_unexpected *search(const struct adi_key *want)
 	return message;
 }
 
-struct adi_unexpected *adi_unexpected_find(const struct adi_key *want)
+struct adi_unexpected *adi_unexpected_search(const struct adi_key *want)
 {
 	bool any_source = want->source == MPI_ANY_SOURCE, any_tag = want->tag == MPI_ANY_TAG;
-	if (!first)
-		return NULL;
 	if ((any_source || any_tag) && !indexed)
 		return search(want);
 	struct adi_queued *node = *adi_table_find(&table, want, adi_key_hash(want));
@@ -142,7 +141,7 @@ struct adi_unexpected *adi_unexpected_find(const struct adi_key *want)
 
 struct adi_unexpected *adi_unexpected_numbered(int source, uint64_t number)
 {
-	struct adi_unexpected *message = first;
+	struct adi_unexpected *message = adi_unexpected_first;
 	while (message && (message->node.key.source != source || message->number != number))
 		message = message->next;
 	return message;
@@ -151,7 +150,7 @@ struct adi_unexpected *adi_unexpected_numbered(int source, uint64_t number)
 uint64_t adi_messages_unexpected(void)
 {
 	uint64_t n = 0;
-	for (const struct adi_unexpected *message = first; message; message = message->next)
+	for (const struct adi_unexpected *message = adi_unexpected_first; message; message = message->next)
 		n++;
 	return n;
 }
@@ -168,9 +167,9 @@ void adi_unexpected_start(void)
 
 void adi_unexpected_end(void)
 {
-	while (first) {
-		struct adi_unexpected *message = first;
-		first = message->next;
+	while (adi_unexpected_first) {
+		struct adi_unexpected *message = adi_unexpected_first;
+		adi_unexpected_first = message->next;
 		free(message->index);
 		free(message);
 	}
