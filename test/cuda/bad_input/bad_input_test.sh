@@ -6,7 +6,7 @@
 with_own_shm
 programs=$top_builddir/test/cuda/bad_input
 headraced=$top_builddir/cuda_remote/server/headraced
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
 run="timeout 60 $top_builddir/cuda_remote/run/headrace-run"
 unset HEADRACE_KEY_FILE
 export HEADRACE_LIBDIR=$top_builddir/cuda_remote
@@ -43,14 +43,14 @@ refused 125 "no headraced listens there" "no server"
 echo "- without headrace-run to ask first, the program itself says so"
 libraries=$top_builddir/cuda_remote/runtime/.libs:$top_builddir/cuda_remote/client/.libs
 for bad in "unix:$work/none" "$server/7" "127.0.0.1:1"; do
-	LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=$bad timeout 20 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
+	LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=$bad timeout 120 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
 	refused 3 "server .*: " "HEADRACE_SERVER=$bad"
 done
 $knock "unix:$work/other" answer 999 > "$work/answer" &
 other=$!
 eventually 60 test -s "$work/answer"
 LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=unix:$work/other \
-	timeout 20 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
+	timeout 120 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
 refused 3 "speaks protocol 999" "another version"
 wait $other
 

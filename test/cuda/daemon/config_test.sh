@@ -4,7 +4,7 @@
 # headraced.conf: what is read, what is refused and how, what SIGHUP changes and what it cannot; the file of the log.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
 socket=$work/sock
 server=unix:$socket
 conf=$work/headraced.conf
@@ -16,7 +16,7 @@ common=("socket = $socket" "no-loopback = yes" "driver = echo")
 # wrong WANT LINE…: the file's last line is refused, with its place and the text WANT.
 wrong() {
 	write "# the first line" "${@:2}"
-	timeout 20 "$headraced" --config="$conf" 2> "$work/err" && fail "it starts with \"${*: -1}\""
+	timeout 120 "$headraced" --config="$conf" 2> "$work/err" && fail "it starts with \"${*: -1}\""
 	grep -Fq -- "$conf:$#: " "$work/err" && grep -Fq -- "$1" "$work/err" || fail "\"${*: -1}\": $(cat "$work/err")"
 }
 
@@ -31,10 +31,10 @@ wrong '"= 4": want NAME = VALUE' "= 4"
 wrong "log = here: want stderr, journal or the path of a file" "log = here"
 wrong "user = : want a value" "user ="
 wrong "want ADDRESS or ADDRESS:PORT" "listen = 127.0.0.1:99999"
-timeout 20 "$headraced" --config="$work/none" 2> "$work/err"
+timeout 120 "$headraced" --config="$work/none" 2> "$work/err"
 refused 1 "cannot read $work/none: No such file" "a file that is missing"
 printf 'a\0b' > "$conf"
-timeout 20 "$headraced" --config="$conf" 2> "$work/err"
+timeout 120 "$headraced" --config="$conf" 2> "$work/err"
 refused 1 "not a text file" "a binary file"
 
 echo "- a file, and the command line over it"

@@ -4,7 +4,7 @@
 # SIGTERM lets sessions end; and what daemon and systemd tell each other: sockets, readiness, the journal.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
 python=${PYTHON:-python3}
 socket=$work/sock
 server=unix:$socket

@@ -4,7 +4,7 @@
 # Exclusive GPUs, quotas that reach the workers, and sessions that make no calls.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
 socket=$work/sock
 server=unix:$socket
 conf=$work/headraced.conf
@@ -34,7 +34,7 @@ echo "- wrong values"
 for wrong in "gpu-mode = mine" "gpu-mode = 64:shared" "gpu-mode = x:shared" "gpu-memory = 0" "gpu-memory = 4X" \
 	"gpu-memory = 99999999999G" "gpu-memory = 1:" "idle-timeout = -1"; do
 	write "$wrong"
-	timeout 20 "$headraced" --config="$conf" 2> "$work/err"
+	timeout 120 "$headraced" --config="$conf" 2> "$work/err"
 	refused 1 "$conf:4: $wrong: want " "$wrong"
 done
 

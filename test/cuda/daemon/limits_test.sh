@@ -4,7 +4,7 @@
 # Limits of sessions for each user, address and key, and a worker that does not take its client.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
 socket=$work/sock
 server=unix:$socket
 free_ports

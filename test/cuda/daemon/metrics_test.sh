@@ -4,7 +4,7 @@
 # The daemon's counters over HTTP: their format, what they count, and visitors that want to do harm.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
 server=unix:$work/sock
 place=$work/metrics
 unset HEADRACE_KEY_FILE
@@ -102,10 +102,10 @@ stop_daemon
 
 echo "- wrong places"
 for wrong in 127.0.0.1 '' '[::1]' relative/path 127.0.0.1:0x1 127.0.0.1:99999; do
-	timeout 20 "$headraced" --driver=echo --no-loopback --socket="$work/sock" --metrics="$wrong" 2> "$work/err"
+	timeout 120 "$headraced" --driver=echo --no-loopback --socket="$work/sock" --metrics="$wrong" 2> "$work/err"
 	refused 1 "want ADDRESS:PORT, or the path of a Unix socket" "--metrics=$wrong"
 done
 printf 'metrics = 127.0.0.1\n' > "$work/conf"
-timeout 20 "$headraced" --config="$work/conf" 2> "$work/err"
+timeout 120 "$headraced" --config="$work/conf" 2> "$work/err"
 refused 1 "conf:1: metrics = 127.0.0.1: want ADDRESS:PORT" "the file"
 finish

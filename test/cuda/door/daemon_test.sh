@@ -4,7 +4,7 @@
 # The daemon with the echo worker: sessions, crashes, floods, users, and that nothing is left behind.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
 socket=$work/d/sock
 server=unix:$socket
 unset HEADRACE_KEY_FILE

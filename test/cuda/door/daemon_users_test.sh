@@ -12,7 +12,7 @@ socket=$work/d/sock
 server=unix:$socket
 unset HEADRACE_KEY_FILE
 mkdir "$work/d"
-as_other_user=(timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups "$work/knock")
+as_other_user=(timeout 120 setpriv --reuid=65534 --regid=65534 --clear-groups "$work/knock")
 
 start() { start_daemon "$headraced" --socket="$socket" --no-loopback --driver=echo || finish; }
 

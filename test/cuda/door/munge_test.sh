@@ -4,8 +4,8 @@
 # Credentials of MUNGE, with a munged of the test's own.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
-rogue="timeout 30 $top_builddir/test/cuda/door/munge_rogue"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
+rogue="timeout 120 $top_builddir/test/cuda/door/munge_rogue"
 free_ports 2
 server=127.0.0.1:$port
 unix=unix:$work/sock
@@ -119,7 +119,7 @@ $knock "$server" status 2> "$work/err"
 refused 13 "this daemon does not accept MUNGE" "a daemon without it"
 stop_daemon
 printf 'credential = magic\n' > "$work/conf"
-timeout 20 "$headraced" --config="$work/conf" 2> "$work/err"
+timeout 120 "$headraced" --config="$work/conf" 2> "$work/err"
 refused 1 "conf:1: credential = magic: want key or munge" "the file"
 HEADRACE_CREDENTIAL='' "$headraced" --make-key="$work/key" 2> "$work/err"
 start --credential=munge --key-file="$work/key"

@@ -16,7 +16,7 @@ done
 cp "$top_builddir/cuda_remote/run/headrace-run" "$work/bin/headrace-run"
 cp "$top_builddir/test/cuda/door/headraced-echo" "$work/bin/headraced"
 export HEADRACE_LIBDIR=$work/lib
-run="timeout 30 $work/bin/headrace-run"
+run="timeout 120 $work/bin/headrace-run"
 private="$run --driver=softgpu"
 
 server_gone() { ! grep -q "$1" /proc/net/unix; }

@@ -5,7 +5,7 @@
 . "$top_srcdir/test/cuda/door/daemon.sh"
 . "$top_srcdir/test/cuda/door/two_hosts.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 120 $top_builddir/test/cuda/door/knock"
 "$headraced" --make-key="$work/key" 2> "$work/err" || { echo "SKIP: no key support: built without libsodium"; exit 77; }
 "$headraced" --make-key="$work/other"
 
