@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Managed memory of a server on another host: it is reached over TCP, so client and worker share no memory.
+# HEADRACE_TEST_LONG=1: more random changes where all pages are compared.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 export HEADRACE_TRANSPORT=tcp
 free_ports
@@ -23,7 +24,7 @@ remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory, all compared"
 timeout 120 "$build/test/cuda/remote/mapped" far || fail "mapped memory, all compared"
-timeout 120 "$build/test/cuda/remote/managed_far" 2000 || fail "managed memory of another host, all compared"
+timeout 120 "$build/test/cuda/remote/managed_far" ${HEADRACE_TEST_LONG:+2000} || fail "managed memory of another host, all compared"
 remote_stop
 unset HEADRACE_MANAGED_SCAN
 rm "$folder/ready"
