@@ -129,7 +129,8 @@ build_tests() { make -C "$1" -j"$(nproc)" check TESTS=; }
 
 # run_tests FOLDER [VARIABLE=VALUE...]: make check of a tree whose tests are built. It goes on after a failure; the exit
 # status tells of it. The tests that match $tests_left_out do not run. FOLDER/test-times then has the times of each test
-# (test/times.sh).
+# (test/times.sh). HEADRACE_TEST_JOBS: how many tests run beside each other. HEADRACE_TEST_ALONE: a file that is locked while
+# the tests run that run alone, so that those of another tree wait.
 run_tests() {
 	local folder=$1 status=0 tests
 	shift
@@ -138,8 +139,8 @@ run_tests() {
 	rm -f "$HEADRACE_TEST_TIMES"
 	tests=$(make -s -C "$folder" --no-print-directory list-tests) || return
 	tests=$(grep -vE "${tests_left_out:-^$}" <<<"$tests")
-	make -C "$folder" -j"$(($(nproc) + 1))" check "$@" TESTS="$(grep -vE "$tests_alone" <<<"$tests" | paste -sd ' ')" ||
+	make -C "$folder" -j"${HEADRACE_TEST_JOBS:-$(($(nproc) + 1))}" check "$@" TESTS="$(grep -vE "$tests_alone" <<<"$tests" | paste -sd ' ')" ||
 		status=1
-	make -C "$folder" check "$@" TESTS="$(grep -E "$tests_alone" <<<"$tests" | paste -sd ' ')" || status=1
+	${HEADRACE_TEST_ALONE:+flock -o "$HEADRACE_TEST_ALONE"} make -C "$folder" check "$@" TESTS="$(grep -E "$tests_alone" <<<"$tests" | paste -sd ' ')" || status=1
 	return $status
 }
