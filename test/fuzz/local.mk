@@ -6,6 +6,9 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-door-key/new %D%/seeds/fuzz-door-key/status %D%/seeds/fuzz-door-key/unproved %D%/seeds/fuzz-server/list \
 	%D%/seeds/fuzz-door-key/munge %D%/seeds/fuzz-peer/hello %D%/seeds/fuzz-peer/stranger %D%/seeds/fuzz-peer/frames \
 	%D%/seeds/fuzz-peer/direct %D%/seeds/fuzz-worker/staged %D%/seeds/fuzz-worker/chunks %D%/seeds/fuzz-worker/window \
+	%D%/seeds/fuzz-worker-data/arrays %D%/seeds/fuzz-worker/graph %D%/seeds/fuzz-worker/ipc %D%/seeds/fuzz-worker-data/later \
+	%D%/seeds/fuzz-worker/managed %D%/seeds/fuzz-worker/placed %D%/seeds/fuzz-worker/pools \
+	%D%/seeds/fuzz-worker/virtual %D%/seeds/fuzz-worker-data/placed \
 	%D%/seeds/fuzz-elf-file/runtime \
 	%D%/seeds/fuzz-fatbin/default %D%/seeds/fuzz-fatbin/speed %D%/seeds/fuzz-fatbin/none \
 	%D%/seeds/fuzz-link/units %D%/seeds/fuzz-link/library \
@@ -69,7 +72,7 @@ $(test_fuzz_fuzz_launch_OBJECTS): | $(HR_MPI_BINDINGS_H)
 
 if HAVE_CUDA
 fuzz_programs += %D%/fuzz-door %D%/fuzz-door-key %D%/fuzz-elf-file %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
-fuzz_programs += %D%/fuzz-link %D%/fuzz-object %D%/fuzz-worker %D%/fuzz-client %D%/fuzz-peer
+fuzz_programs += %D%/fuzz-link %D%/fuzz-object %D%/fuzz-worker %D%/fuzz-worker-data %D%/fuzz-client %D%/fuzz-peer
 test_fuzz_fuzz_door_SOURCES = %D%/fuzz_door.c
 test_fuzz_fuzz_door_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_door_LDADD = cuda_remote/door/libhrdoor.la
@@ -97,7 +100,7 @@ test_fuzz_fuzz_object_SOURCES = %D%/fuzz_object.c
 test_fuzz_fuzz_object_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_fuzz_fuzz_object_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_object_LDADD = $(test_fuzz_fuzz_fatbin_LDADD)
-test_fuzz_fuzz_worker_SOURCES = %D%/fuzz_worker.c %D%/input.h
+test_fuzz_fuzz_worker_SOURCES = %D%/fuzz_worker.c %D%/worker_calls.c %D%/worker_calls.h %D%/input.h
 nodist_test_fuzz_fuzz_worker_SOURCES = cuda_remote/api/fuzz.h
 test_fuzz_fuzz_worker_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) \
 	-DFUZZ_DRIVER='"$(abs_top_builddir)/test/fuzz/.libs/libcuda.so"'
@@ -107,9 +110,15 @@ test_fuzz_libcuda_la_SOURCES =
 test_fuzz_libcuda_la_LIBADD = $(cuda_remote_softgpu_libcuda_la_LIBADD)
 test_fuzz_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere -Wl,-z,nodelete \
 	-Wl,-Bsymbolic -Wl,--version-script=$(srcdir)/cuda_remote/softgpu/libcuda.map
-test_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=server_output_ship -Wl,--export-dynamic
+test_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=server_output_ship,--wrap=server_latch_set -Wl,--export-dynamic
 EXTRA_test_fuzz_fuzz_worker_DEPENDENCIES = %D%/libcuda.la
 test_fuzz_fuzz_worker_LDADD = cuda_remote/server/libworker.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
+test_fuzz_fuzz_worker_data_SOURCES = $(test_fuzz_fuzz_worker_SOURCES)
+nodist_test_fuzz_fuzz_worker_data_SOURCES = $(nodist_test_fuzz_fuzz_worker_SOURCES)
+test_fuzz_fuzz_worker_data_CPPFLAGS = $(test_fuzz_fuzz_worker_CPPFLAGS) -DFUZZ_DATA=1
+test_fuzz_fuzz_worker_data_LDFLAGS = $(test_fuzz_fuzz_worker_LDFLAGS)
+EXTRA_test_fuzz_fuzz_worker_data_DEPENDENCIES = %D%/libcuda.la
+test_fuzz_fuzz_worker_data_LDADD = $(test_fuzz_fuzz_worker_LDADD)
 test_fuzz_fuzz_peer_SOURCES = %D%/fuzz_peer.c $(fuzz_common)
 nodist_test_fuzz_fuzz_peer_SOURCES = cuda_remote/api/calls.h
 test_fuzz_fuzz_peer_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
@@ -127,10 +136,11 @@ test_fuzz_fuzz_server_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_server_LDADD = cuda_remote/door/libhrdoor.la
 else
 EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
-EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_peer.c %D%/fuzz_worker.c %D%/fuzz_client.c
+EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_peer.c %D%/fuzz_client.c
+EXTRA_DIST += %D%/fuzz_worker.c %D%/worker_calls.c %D%/worker_calls.h
 endif
 else
-EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ib_adapters.c %D%/fuzz_ib_pull.c \
+EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/worker_calls.c %D%/worker_calls.h %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ib_adapters.c %D%/fuzz_ib_pull.c \
 	%D%/fuzz_ib_ring.c %D%/fuzz_launch.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_peer.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 

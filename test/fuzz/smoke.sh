@@ -22,7 +22,7 @@ fuzz() {
 	rm -rf "$found"
 	mkdir -p "$corpus" "$found"
 	[ ! -d "$here/seeds/$name" ] || cp "$here/seeds/$name"/* "$corpus"
-	if HEADRACE_LOG=error "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -seed="$seed" \
+	if HEADRACE_LOG=error "$program" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=2048 -seed="$seed" \
 		-print_final_stats=1 -artifact_prefix="$found/" "$corpus" >"$log" 2>&1; then
 		printf '%s, %d s, seed %d: %s inputs, %s; corpus %d\n' "$name" "$seconds" "$seed" \
 			"$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
