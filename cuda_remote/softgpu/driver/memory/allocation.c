@@ -87,10 +87,13 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 	return result;
 }
 
-/* Submitted work may still use the memory: freeing waits for it, as in CUDA. */
-static CUresult free_range(const softgpu_allocation_t *found)
+/*
+ * Submitted work may still use the memory: freeing waits for it, as in CUDA. Memory that was imported without a current
+ * context has no owner; the current context is the one that has used it.
+ */
+static CUresult free_range(CUcontext current, const softgpu_allocation_t *found)
 {
-	CUcontext owner = (CUcontext)(uintptr_t)found->owner;
+	CUcontext owner = found->owner ? (CUcontext)(uintptr_t)found->owner : current;
 	if (handle_valid(owner, HANDLE_CONTEXT))
 		queue_wait_group(&owner->group);
 	if (softgpu_space_free(found->base))
@@ -119,7 +122,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 		graph_memory_release(memory);
 		return CUDA_SUCCESS;
 	}
-	return free_range(&found);
+	return free_range(context, &found);
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
@@ -169,7 +172,7 @@ CUresult cuMemFreeHost(void *p)
 	if (!softgpu_space_find((uint64_t)(uintptr_t)p, &found) || found.kind != SOFTGPU_SPACE_HOST ||
 	    found.base != (uint64_t)(uintptr_t)p)
 		return CUDA_ERROR_INVALID_VALUE;
-	return free_range(&found);
+	return free_range(context, &found);
 }
 
 /* The pinned, registered or managed allocation that contains p. */
