@@ -274,6 +274,7 @@ struct rc_wire_copy_pinned {
 	uint32_t to_device;    /* 1: to the device; 0: from it */
 	uint32_t reserved;
 };
+/* copy_wait: waits for what is in the stream by then: copies whose calls the thread has sent before. Argument: the stream, uint64_t. */
 struct rc_wire_pinned_free {
 	uint64_t pinned;
 };

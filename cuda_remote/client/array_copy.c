@@ -249,7 +249,10 @@ static CUresult copy_with_host(const struct rc_route *route, const CUDA_MEMCPY3D
 		result = rc_copy_wait_for_turn(stream);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(route, true, &link);
-	return result == CUDA_SUCCESS ? copy_parts(link, stream, copy, sent, up) : result;
+	if (result == CUDA_SUCCESS)
+		result = copy_parts(link, stream, copy, sent, up);
+	bool completes = up && !asynchronous && rc_copy_completes(session, pinned, bytes);
+	return result == CUDA_SUCCESS && completes ? rc_copy_await(route, stream) : result;
 }
 
 /* The session that has one side of a copy; NULL: the host. */

@@ -91,6 +91,7 @@ struct rc_session {
 	uint64_t arrived __attribute__((aligned(64)));  /* messages of the data connection that are received or answered; atomic */
 	bool lost;                                      /* a connection broke; atomic */
 	bool sick;                /* a call returned an error that stays with its context; atomic */
+	bool shared;              /* another process may use device memory of the session; atomic */
 	bool several;             /* calls were made in more than one context; atomic */
 	uint32_t only;            /* index of the first context that a call was made in; atomic */
 	uint64_t settled;         /* while there is one context: the work of all calls up to this number is complete; atomic */
@@ -626,6 +627,11 @@ CUresult rc_copy_array_later(struct rc_link *link, const struct rc_copy *host, u
 bool rc_copy_is_staged(uint64_t bytes, bool asynchronous);
 /* Waits until the stream would begin a new command, also for streams that it is ordered with. */
 CUresult rc_copy_wait_for_turn(uint64_t stream);
+/* True if a copy to the device that is not asynchronous must be complete when its call returns. CUDA completes it if the source is
+ * pinned. If the source is pageable and longer than 64 KB, CUDA waits for the stream's earlier work. */
+bool rc_copy_completes(const struct rc_session *session, bool pinned, uint64_t bytes);
+/* Waits for the copies that the calling thread has put into the stream of the current context. */
+CUresult rc_copy_await(const struct rc_route *route, uint64_t stream);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
 void rc_copy_forget(uint64_t address, uint64_t size);
 

@@ -595,6 +595,28 @@ CUresult rc_copy_wait_for_turn(uint64_t stream)
 	return result;
 }
 
+bool rc_copy_completes(const struct rc_session *session, bool pinned, uint64_t bytes)
+{
+	/* Copies between servers, and other processes, may read the bytes next. They do not wait for this session's calls. */
+	return pinned || bytes > RC_INLINE_COPY || rc_peer_possible() ||
+	       (session && __atomic_load_n(&session->shared, __ATOMIC_RELAXED));
+}
+
+CUresult rc_copy_await(const struct rc_route *route, uint64_t stream)
+{
+	struct {
+		struct rc_wire_call head;
+		uint64_t stream;
+	} message = { .stream = stream };
+	struct rc_link *link;
+	CUresult result = rc_link_get(route, true, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (link->session->call_number && !link->session->call_number[RC_CALL_copy_wait])
+		return rc_copy_wait_for_turn(stream); /* the server is of another build */
+	return rc_link_call(link, RC_CALL_copy_wait, 0, &message.head, sizeof message, NULL, 0);
+}
+
 /* Copies from host to host in a stream's order: waits for the stream's earlier work first. */
 static CUresult copy_on_host(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 			     CUstream stream)
@@ -678,6 +700,14 @@ static bool may_send_now(const struct rc_route *route, const struct rc_wire_box 
 	return rc_chunks_room(link, box) && !rc_held_any(link->session);
 }
 
+/* True if the copy need not wait for a reply if nothing else is under way. Another process or server may read the bytes before the
+ * worker has got the call. */
+static bool may_settle(const struct rc_session *session, const struct rc_copy *copy)
+{
+	return rc_copy_bytes(copy) <= RC_INLINE_COPY && !rc_peer_possible() &&
+	       !(session && __atomic_load_n(&session->shared, __ATOMIC_RELAXED));
+}
+
 /* Copies between host and device. elsewhere: as copy_route says. */
 static CUresult copy_with_host(const struct rc_route *route, const struct side *to, const struct side *from, uint64_t width,
 			       uint64_t height, uint64_t depth, uint64_t stream, bool asynchronous, bool elsewhere)
@@ -692,19 +722,21 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	uint64_t row = width, rows = height, slices = depth;
 	flatten(device->pitch, device->slice, &row, &rows, &slices);
 	struct rc_wire_box box = box_of(device, row, rows, slices);
-	if (rc_pinned_in(session, host->address, bytes, &span)) {
-		bool posted = false;
-		if (to->device && !asynchronous && !elsewhere && rc_copy_bytes(&place) <= RC_INLINE_COPY)
-			result = copy_up_settled(route, &box, &place, stream, &posted);
+	bool is_mapped = rc_pinned_in(session, host->address, bytes, &span);
+	bool is_mine = is_mapped || rc_copy_is_pinned(host->address, bytes);
+	bool changes = !is_mapped && to->device &&
+		       (rc_host_any() || rc_copy_writes(host->address, bytes) || rc_pinned_shared(host->address));
+	bool completes = to->device && !asynchronous && rc_copy_completes(session, is_mine, rc_copy_bytes(&place));
+	if (completes && !elsewhere && !changes && may_settle(session, &place)) {
+		bool posted;
+		result = copy_up_settled(route, &box, &place, stream, &posted);
 		if (posted || result != CUDA_SUCCESS)
 			return result;
-		return copy_pinned(route, to, from, width, height, depth, stream, !asynchronous || elsewhere, &span);
 	}
+	if (is_mapped)
+		return copy_pinned(route, to, from, width, height, depth, stream, !asynchronous || elsewhere, &span);
 	if (!to->device)
-		return copy_down(route, &box, &place, stream,
-				 asynchronous && !elsewhere && rc_copy_is_pinned(host->address, bytes));
-	bool is_mine = rc_copy_is_pinned(host->address, bytes);
-	bool changes = rc_host_any() || rc_copy_writes(host->address, bytes) || rc_pinned_shared(host->address);
+		return copy_down(route, &box, &place, stream, asynchronous && !elsewhere && is_mine);
 	if (asynchronous && !elsewhere && is_mine && (changes || !may_send_now(route, &box)) && session && rc_data_open(session))
 		return copy_up_later(route, &box, &place, stream);
 	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
@@ -716,10 +748,7 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 		result = copy_up(route, &box, &place, stream);
 	if (result == CUDA_SUCCESS && elsewhere)
 		return cuCtxSynchronize_v2((CUcontext)(uintptr_t)route->context);
-	/* A copy between servers may read these bytes next, in a stream that does not wait for this one. */
-	if (result == CUDA_SUCCESS && !asynchronous && rc_peer_possible())
-		return cuStreamSynchronize((CUstream)(uintptr_t)stream);
-	return result;
+	return result == CUDA_SUCCESS && completes ? rc_copy_await(route, stream) : result;
 }
 
 /* Every copy comes through here, or through copy below. asynchronous: the caller allows the copy to complete after the call. */

@@ -45,6 +45,7 @@ static bool is_idle(enum rc_call function)
 	case RC_CALL_memory_place:
 	case RC_CALL_memory_unplace:
 	case RC_CALL_copy_up_settled: /* it is complete before the next call is issued */
+	case RC_CALL_copy_wait:
 	case RC_CALL_managed_info:
 	case RC_CALL_managed_make:
 	case RC_CALL_managed_push:
@@ -248,6 +249,8 @@ static int place_of_awaited(enum rc_call function)
 		return (int)offsetof(struct rc_args_cuStreamSynchronize, hStream);
 	case RC_CALL_cuStreamQuery:
 		return (int)offsetof(struct rc_args_cuStreamQuery, hStream);
+	case RC_CALL_copy_wait:
+		return 0;
 	default:
 		return -1;
 	}

@@ -390,6 +390,22 @@ CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped)
 	return __atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE) >= shipped ? CUDA_SUCCESS : RC_LOST;
 }
 
+/* True if another process may use device memory of the session from this call on. */
+static bool is_shared_by(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_ipc_get_memory:
+	case RC_CALL_ipc_open_memory:
+	case RC_CALL_virtual_export:
+	case RC_CALL_virtual_import:
+	case RC_CALL_pool_export_pointer:
+	case RC_CALL_pool_import_pointer:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Sends a call and waits for its reply. */
 static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		     const struct iovec *iov, int n)
@@ -398,6 +414,8 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 		return RC_LOST;
 	if (is_missing(link, function))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (is_shared_by(function))
+		__atomic_store_n(&link->session->shared, true, __ATOMIC_RELAXED);
 	head->number = 0;
 	uint16_t own = link->own ? RC_CALL_OWN : 0;
 	bool may_be_alone = function == RC_CALL_copy_down_reply || function == RC_CALL_copy_pinned_wait;

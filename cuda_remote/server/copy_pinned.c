@@ -2,6 +2,7 @@
 /*
  * Copies between the device and pinned memory of a client on the same host, which the worker has mapped (pinned.c). Each is
  * a copy of the driver's in the stream: it reads its source when the stream gets there, and no byte passes the connection.
+ * And what waits for copies.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -120,22 +121,36 @@ CUresult serve_copy_pinned(struct server_call *call)
 	return copy_pinned(call, &stream, &complete);
 }
 
-/* Waits for the copy alone, not for what other threads have put into the stream after it. The connection's slot has the
- * event. */
+/* Waits for what is in the stream by now, not for what other threads put there later. The connection's slot has the event. */
+static CUresult wait_for_stream(struct server_call *call, struct server_slot *slot, CUstream stream)
+{
+	CUresult result = server_slot_record_rest(slot, stream);
+	server_order_release(call);
+	CUresult waited = server_slot_wait(slot);
+	return result != CUDA_SUCCESS ? result : waited;
+}
+
 CUresult serve_copy_pinned_wait(struct server_call *call)
 {
 	struct server_slot *slot;
 	CUstream stream;
 	bool complete = false;
 	CUresult result = server_slot_own(call->thread, &slot);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = copy_pinned(call, &stream, &complete);
-	if (complete)
-		return result;
 	if (result == CUDA_SUCCESS)
-		result = server_slot_record_rest(slot, stream);
-	server_order_release(call);
-	CUresult waited = server_slot_wait(slot);
-	return result != CUDA_SUCCESS ? result : waited;
+		result = copy_pinned(call, &stream, &complete);
+	return result == CUDA_SUCCESS && !complete ? wait_for_stream(call, slot, stream) : result;
+}
+
+/* The thread has put copies into the stream by earlier calls. */
+CUresult serve_copy_wait(struct server_call *call)
+{
+	struct server_slot *slot;
+	uint64_t named;
+	void *stream;
+	if (!server_take_into(call, &named, sizeof named))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_STREAM, named, &stream);
+	if (result == CUDA_SUCCESS)
+		result = server_slot_own(call->thread, &slot);
+	return result == CUDA_SUCCESS ? wait_for_stream(call, slot, stream) : result;
 }

@@ -400,6 +400,7 @@ void server_staging_drop(struct pinned *staging);
 
 CUresult serve_copy_pinned(struct server_call *call);
 CUresult serve_copy_pinned_wait(struct server_call *call);
+CUresult serve_copy_wait(struct server_call *call);
 
 /* ---- copy_staged.c ---- */
 

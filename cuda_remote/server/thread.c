@@ -208,6 +208,7 @@ static bool waits_for_streams(uint16_t function)
 	case RC_CALL_copy_down:
 	case RC_CALL_copy_down_reply:
 	case RC_CALL_copy_pinned_wait:
+	case RC_CALL_copy_wait:
 	case RC_CALL_array_down:
 		return true;
 	default:

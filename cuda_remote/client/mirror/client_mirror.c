@@ -184,6 +184,7 @@ static bool gives_work(enum rc_call function)
 	case RC_CALL_managed_pull:
 	case RC_CALL_copy_staging:
 	case RC_CALL_copy_up_end: /* the copy's begin was the call that gave work */
+	case RC_CALL_copy_wait:
 	case RC_CALL_context_create:
 	case RC_CALL_context_destroy:
 	case RC_CALL_context_reset:
@@ -276,6 +277,7 @@ static bool has_waited(enum rc_call function)
 	case RC_CALL_copy_down:
 	case RC_CALL_copy_down_reply:
 	case RC_CALL_copy_pinned_wait:
+	case RC_CALL_copy_wait:
 	case RC_CALL_array_down:
 	case RC_CALL_cuMemcpyPeer:
 	case RC_CALL_memory_free:

@@ -448,8 +448,8 @@ static void three_streams(void)
 		}
 		for (unsigned i = 0, first = (unsigned)rand_r(&seed) % 3; i < 3; i++) {
 			OK(cuStreamWriteValue32(free_stream, lane[(first + i) % 3].flag, 1, 0));
-			for (unsigned spin = (unsigned)rand_r(&seed) % 2000; spin; spin--)
-				sched_yield();
+			for (volatile unsigned spin = (unsigned)rand_r(&seed) % 200000; spin; spin--)
+				;
 		}
 		for (uint32_t i = 0; i < 3; i++) {
 			OK(cuStreamSynchronize(lane[i].stream));

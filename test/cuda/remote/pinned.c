@@ -51,7 +51,8 @@ static void expect(const uint32_t *words, uint32_t value)
 /* Holds the stream until release_stream. */
 static void hold_stream(void)
 {
-	OK(cuMemsetD32(flag, 0, 1));
+	OK(cuMemsetD32Async(flag, 0, 1, stream));
+	OK(cuStreamSynchronize(stream)); /* any stream may release it now */
 	hold(stream, flag);
 }
 
@@ -104,7 +105,6 @@ static void waiting_calls(void)
 	OK(cuStreamDestroy(blocking));
 }
 
-/* Copies in three streams at a time, to the device, across and back, for many rounds. */
 /* A small copy is complete when the call returns: other streams see it, whether earlier work was complete or not. */
 static void small_copies(void)
 {
@@ -130,6 +130,73 @@ static void small_copies(void)
 	}
 }
 
+/* Keeps the default stream waiting for long work of another stream. */
+static void hold_default(CUstream blocking, CUstream busy, CUdeviceptr memory)
+{
+	OK(cuMemsetD32(flag, 0, 1));
+	OK(cuCtxSynchronize());
+	hold(blocking, flag);
+	for (int i = 0; i < 100; i++)
+		OK(cuMemcpyDtoDAsync(memory, memory + BYTES, BYTES, busy));
+	release_stream(busy);
+}
+
+enum form { LINE, ROWS, ARRAY, FORMS };
+
+/* Copies from the pinned memory to the device, and on to `second` in a stream that does not wait for the default stream. The host
+ * writes the memory between the two. */
+static void copy_on(enum form form, CUarray array, size_t bytes)
+{
+	CUDA_MEMCPY2D rows = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = bytes / 8,
+			       .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = device, .dstPitch = bytes / 8 + 64,
+			       .WidthInBytes = bytes / 8, .Height = 8 };
+	switch (form) {
+	case LINE: OK(cuMemcpyHtoD(device, host, bytes)); break;
+	case ROWS: OK(cuMemcpy2D(&rows)); break;
+	default: OK(cuMemcpyHtoA(array, 0, host, bytes));
+	}
+	memset(host, 0, bytes);
+	rows.srcMemoryType = form == ARRAY ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+	rows.srcArray = array;
+	rows.srcDevice = device;
+	rows.dstDevice = second;
+	rows.srcPitch = form == ROWS ? rows.dstPitch : bytes / 8;
+	rows.dstPitch = bytes / 8;
+	if (form == ARRAY)
+		rows.WidthInBytes = rows.srcPitch = rows.dstPitch = bytes, rows.Height = 1;
+	OK(cuMemcpy2DAsync(&rows, stream));
+	OK(cuStreamSynchronize(stream));
+}
+
+/* A copy that is not asynchronous is complete when the call returns, whatever the default stream has waited for. */
+static void complete_on_return(void)
+{
+	static const size_t sizes[] = { 256, 65536, 65536 + 256, 1u << 20 };
+	CUDA_ARRAY_DESCRIPTOR like = { .Width = 65536 / 16, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 4 };
+	CUstream blocking, busy;
+	CUdeviceptr memory;
+	CUarray array;
+	OK(cuArrayCreate(&array, &like));
+	OK(cuMemAlloc(&memory, 2 * BYTES));
+	OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	OK(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+	for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (enum form form = LINE; form < (sizes[i] > 65536 ? ARRAY : FORMS); form++) {
+			fill(host, i * 1000 + form + 1);
+			hold_default(blocking, busy, memory);
+			copy_on(form, array, sizes[i]);
+			OK(cuMemcpyDtoH(other, second, sizes[i]));
+			for (uint32_t word = 0; word < sizes[i] / 4; word++)
+				CHECK(other[word] == i * 1000 + form + 1 + word);
+			OK(cuStreamSynchronize(busy));
+		}
+	OK(cuStreamDestroy(blocking));
+	OK(cuStreamDestroy(busy));
+	OK(cuArrayDestroy(array));
+	OK(cuMemFree(memory));
+}
+
+/* Copies in three streams at a time, to the device, across and back, for many rounds. */
 static void three_streams(void)
 {
 	CUstream streams[3];
@@ -332,6 +399,7 @@ int main(int argc, char **argv)
 	source_changes(shared);
 	waiting_calls();
 	small_copies();
+	complete_on_return();
 	three_streams();
 	boxes();
 	freed(shared);

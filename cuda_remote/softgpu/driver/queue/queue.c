@@ -190,16 +190,24 @@ static void run_command(CUstream stream, command_t *command)
 		command->finish(command);
 }
 
+/* True if the stream's next command may run, on a thread that runs commands up to this number; 0: all. */
+static bool may_run(CUstream stream, uint64_t until)
+{
+	command_t *next = stream->first;
+	return next && satisfied(next) && !(until && (next->sequence > until || next->host_code));
+}
+
 /*
  * Runs commands of a stream that this thread has taken (QUEUE_RUNNING) until the next one may not run, or, if until is
  * not 0, until command number until is complete. Called with the lock held; releases it meanwhile.
  */
 static void run_stream(CUstream stream, uint64_t until)
 {
-	while (stream->first && satisfied(stream->first)) {
+	bool more = may_run(stream, until);
+	if (!more)
+		settle(stream);
+	while (more) {
 		command_t *command = stream->first;
-		if (until && (command->sequence > until || command->host_code))
-			break;
 		pthread_mutex_unlock(&queue.lock);
 		run_command(stream, command);
 		pthread_mutex_lock(&queue.lock);
@@ -209,12 +217,15 @@ static void run_stream(CUstream stream, uint64_t until)
 		if (command->on)
 			drop_reference(command->on);
 		advance(stream);
+		/* A thread that has waited for the last command finds the stream idle. */
+		more = may_run(stream, until);
+		if (!more)
+			settle(stream);
 		/* free() of memory that another thread allocated may block: not under the lock. */
 		pthread_mutex_unlock(&queue.lock);
 		free(command);
 		pthread_mutex_lock(&queue.lock);
 	}
-	settle(stream);
 }
 
 /* settle may make the stream idle and drop a reference, which must not be the last one. */
