@@ -163,7 +163,7 @@ static void unregistered_in_a_capture(void)
 {
 	static uint32_t result, here[1024];
 	CUgraph graph;
-	OK(cuMemsetD32(device, 9, 1));
+	OK(cuMemsetD32Async(device, 9, 1, other));
 	OK(cuMemHostRegister(here, sizeof here, 0));
 	OK(cuMemcpyDtoHAsync(here, device, 4, other));
 	begin();
