@@ -4,7 +4,7 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/errors test/cuda/remote/graph_memory test/cuda/remote/graphs test/cuda/remote/held test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
 	test/cuda/remote/ipc \
 	test/cuda/remote/other_build test/cuda/remote/headraced-other \
-	test/cuda/remote/delays test/cuda/remote/headraced-faults test/cuda/remote/peer test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
+	test/cuda/remote/complete test/cuda/remote/delays test/cuda/remote/headraced-faults test/cuda/remote/peer test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/eager test/cuda/remote/waits test/cuda/remote/gathered test/cuda/remote/refusals \
 	test/cuda/remote/mapped \
 	test/cuda/remote/managed test/cuda/remote/managed_far \
@@ -13,7 +13,7 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/softgpu_green_contexts test/cuda/remote/softgpu_old_calls test/cuda/remote/softgpu_references test/cuda/remote/softgpu_tensor_maps test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
 HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/delivery.sh \
 	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/green.sh test/cuda/remote/held.sh test/cuda/remote/hostfn.sh \
-	test/cuda/remote/delays.sh test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/other_build.sh test/cuda/remote/peer.sh test/cuda/remote/peer_links.sh test/cuda/remote/peer_perf.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
+	test/cuda/remote/complete.sh test/cuda/remote/delays.sh test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/other_build.sh test/cuda/remote/peer.sh test/cuda/remote/peer_links.sh test/cuda/remote/peer_perf.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
 	test/cuda/remote/ipc.sh \
 	test/cuda/remote/pools.sh \
 	test/cuda/remote/quota.sh test/cuda/remote/references.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/small_calls.sh test/cuda/remote/stream_memory.sh test/cuda/remote/tensor_maps.sh test/cuda/remote/threads.sh \
@@ -125,6 +125,9 @@ test_cuda_remote_headraced_faults_LDADD = $(cuda_remote_server_headraced_LDADD)
 test_cuda_remote_peer_links_SOURCES = test/cuda/remote/peer_links.c test/cuda/softgpu/driver.h
 test_cuda_remote_peer_links_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_peer_links_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_complete_SOURCES = test/cuda/remote/complete.c test/cuda/softgpu/driver.h
+test_cuda_remote_complete_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_complete_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_pinned_SOURCES = test/cuda/remote/pinned.c test/cuda/softgpu/driver.h
 test_cuda_remote_pinned_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_pinned_LDADD = cuda_remote/client/libcuda.la
