@@ -18,7 +18,9 @@ static unsigned rounds = 40, first_seed = 1;
 struct worker {
 	unsigned number, seed, round;
 	size_t width, height, gap, bytes;
-	enum source source;
+	enum source source, target;
+	unsigned way;         /* in which the bytes come back */
+	bool asynchronous;    /* the copy to the device */
 	CUstream stream, blocking;
 	CUevent event;
 	CUdeviceptr first, second, third;
@@ -101,7 +103,7 @@ static bool array_up(struct worker *worker, bool asynchronous)
 
 static void send(struct worker *worker)
 {
-	bool asynchronous = draw(worker, 3) == 0, array = !worker->height && worker->bytes <= 65536 && !draw(worker, 4);
+	bool asynchronous = worker->asynchronous = !draw(worker, 3), array = !worker->height && worker->bytes <= 65536 && !draw(worker, 4);
 	uint8_t *from = worker->from[worker->source];
 	bool may_pend = array ? array_up(worker, asynchronous) : copy_up(worker, asynchronous);
 	/* Pageable memory has been read; pinned memory too, if the call is not asynchronous. */
@@ -117,9 +119,10 @@ static void check(const struct worker *worker, const uint8_t *to)
 	for (size_t i = 0; i < worker->bytes; i++) {
 		if (to[place(worker, i)] == pattern(worker, i))
 			continue;
-		fprintf(stderr, "thread %u, round %u, memory %d, byte %zu of %zu (rows %zu, gap %zu): %d, want %d\n", worker->number,
-			worker->round, worker->source, i, worker->bytes, worker->height, worker->gap, to[place(worker, i)],
-			pattern(worker, i));
+		fprintf(stderr, "seed %u, thread %u, round %u: from memory %d, %s, to memory %d, way %u: byte %zu of %zu (rows %zu, "
+			"gap %zu) is %d, want %d\n", first_seed, worker->number, worker->round, worker->source,
+			worker->asynchronous ? "asynchronous" : "waiting", worker->target, worker->way, i, worker->bytes,
+			worker->height, worker->gap, to[place(worker, i)], pattern(worker, i));
 		exit(1);
 	}
 }
@@ -127,13 +130,13 @@ static void check(const struct worker *worker, const uint8_t *to)
 /* Brings the bytes back, and checks them as soon as CUDA says that they are there. */
 static void receive(struct worker *worker)
 {
-	enum source kind = (enum source)draw(worker, SOURCES);
+	enum source kind = worker->target = (enum source)draw(worker, SOURCES);
 	uint8_t *to = worker->to[kind];
 	CUDA_MEMCPY2D copy = box(worker);
 	copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = worker->second;
 	copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = to;
 	memset(to, 0, SPACE);
-	unsigned way = draw(worker, 6);
+	unsigned way = worker->way = draw(worker, 6);
 	if (way == 0) {
 		OK(cuStreamSynchronize(worker->stream));
 		if (worker->height)
