@@ -16,6 +16,7 @@ static CUdeviceptr memory_of(size_t words)
 	CUdeviceptr address;
 	OK(cuMemAlloc(&address, words * sizeof(uint32_t)));
 	OK(cuMemsetD32(address, 0, words));
+	OK(cuCtxSynchronize()); /* for streams that do not wait for the default stream */
 	return address;
 }
 

@@ -21,6 +21,7 @@ static void check_work(void)
 	for (uint32_t i = 0; i < N; i++)
 		words[i] = 7 * i;
 	OK(cuMemcpyHtoD(a, words, sizeof words));
+	OK(cuCtxSynchronize()); /* the stream does not wait for the copy */
 	OK(cuMemcpyDtoDAsync(b, a, sizeof words, stream));
 	OK(cuMemsetD32Async(b, 42, N / 2, stream));
 	OK(cuEventRecord(event, stream));

@@ -258,7 +258,7 @@ static void boxes(void)
 		from[i] = (uint8_t)(i * 167 >> 3 | 1);
 	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
 		memset(to, 0, SIZE);
-		OK(cuMemsetD8(device, 0, 64 * 11 * 6));
+		OK(cuMemsetD8Async(device, 0, 64 * 11 * 6, stream));
 		box(device, from, shapes[s][0], shapes[s][1], true);
 		box(device, to, shapes[s][0], shapes[s][1], false);
 		OK(cuStreamSynchronize(stream));

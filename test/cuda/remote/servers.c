@@ -36,7 +36,7 @@ static void set_up(struct place *place, int device)
 	OK(cuModuleGetFunction(&place->wait, place->module, "wait"));
 	OK(cuMemAlloc(&place->memory, WORDS * 4));
 	OK(cuMemAlloc(&place->log, 64));
-	OK(cuMemsetD8(place->log, 0, 64));
+	OK(cuMemsetD8Async(place->log, 0, 64, place->stream));
 	OK(cuMemHostAlloc((void **)&place->host, WORDS * 4, 0));
 }
 
@@ -286,7 +286,7 @@ static void a_library_serves_both(void)
 		uint32_t value, seen[4];
 		void *parameters[] = { &log, &value };
 		OK(cuCtxSetCurrent(place->context));
-		OK(cuMemsetD8(log, 0, 64));
+		OK(cuMemsetD8Async(log, 0, 64, place->stream));
 		OK(cuKernelGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, i));
 		OK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64, kernel, i));
 		value = 10;

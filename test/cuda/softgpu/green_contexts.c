@@ -249,6 +249,7 @@ static void a_green_context_is_the_primary_one_with_fewer_multiprocessors(CUcont
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	uint32_t zero = 0, got;
 	OK(cuMemcpyHtoD_v2(memory, &zero, 4));
+	OK(cuCtxSynchronize()); /* the stream does not wait for the copy */
 	append(own, memory, 7);
 	OK(cuStreamSynchronize(own));
 	append(NULL, memory, 8);
