@@ -473,8 +473,6 @@ int server_data_prepare(void);
 /* Gives the parcel, of this number of messages, to the data connection. A thread of the driver calls it, when a stream has
  * arrived: whatever the stream does next comes after it. */
 void server_data_post(struct server_parcel *parcel, uint64_t messages);
-/* Counts messages of a parcel that was posted and has not been taken yet. */
-void server_data_count(uint64_t messages);
 /* Messages posted so far. A call that has waited for a stream finds all those of the stream's earlier work counted. */
 uint64_t server_data_posted(void);
 /* Ends the session, as the client would wait for ever for a copy that cannot be posted. Returns the error for the call. */

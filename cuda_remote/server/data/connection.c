@@ -107,11 +107,6 @@ CUresult server_later_refuse(struct server_call *call, CUresult result)
 	return result;
 }
 
-void server_data_count(uint64_t messages)
-{
-	__atomic_add_fetch(&posted, messages, __ATOMIC_SEQ_CST);
-}
-
 /* The next parcel, or NULL. */
 static struct server_parcel *take(void)
 {

@@ -11,8 +11,21 @@
 
 #include <stdlib.h>
 
+/* One of a push's entries in the queue of the data connection: what was counted until it was posted. Messages are sent in the order in
+ * which they are counted: who has waited for a stream waits for a number of messages, whichever they are. So what is counted later
+ * has another entry, even if this one is still in the queue. */
+struct entry {
+	struct server_parcel parcel;
+	struct push *push;
+	uint64_t good; /* windows to send */
+	bool failed;   /* the failure is to be reported */
+};
+
+enum { ENTRY_LOOK, /* the stream has come to the copy, or the data connection has looked */
+       ENTRY_PASSED, ENTRY_CALL, ENTRIES };
+
 struct push {
-	struct server_parcel parcel; /* windows to send, or the failure to report */
+	struct entry entry[ENTRIES];
 	struct server_lane *lane;
 	struct push *behind; /* the next copy to the host in the lane. Under the lock */
 	uint64_t number, gate, copy, bytes;
@@ -22,7 +35,9 @@ struct push {
 	uint64_t done;    /* id of the gate that the device writes */
 	/* Under the lock. */
 	bool issued;      /* the call has issued the copy */
-	bool told;        /* the parcel is with the data connection */
+	unsigned told;    /* entries that are in the queue */
+	bool looking;     /* ENTRY_LOOK is */
+	bool came;        /* the first callback has come */
 	bool over;        /* the last callback has come */
 	uint64_t steps;   /* of the gate: windows that the copy has */
 	uint64_t good;    /* windows that the device has copied, before the first failure */
@@ -47,14 +62,16 @@ static struct push *looked_at; /* of the thread of the data connection */
 
 /* ---- what the data connection is told ---- */
 
-/* Gives the parcel, of so many messages more, to the data connection. Under the lock. */
-static void tell(struct push *push, uint64_t messages)
+/* Gives the entry, of so many messages more, to the data connection, which does not have it. Under the lock. */
+static void tell(struct push *push, unsigned which, uint64_t messages)
 {
-	if (push->told)
-		server_data_count(messages);
-	else
-		server_data_post(&push->parcel, messages);
-	push->told = true;
+	struct entry *entry = &push->entry[which];
+	entry->parcel.kind = SERVER_PARCEL_PUSH;
+	entry->push = push;
+	entry->good = push->good;
+	entry->failed = push->failed;
+	push->told++;
+	server_data_post(&entry->parcel, messages);
 }
 
 /* Messages of the first failure. Under the lock. */
@@ -191,9 +208,11 @@ bool server_push_look(void)
 {
 	for (struct push *push = looked_at; push; push = push->looked) {
 		pthread_mutex_lock(&lock);
-		uint64_t messages = count(push);
-		if (messages)
-			tell(push, messages);
+		uint64_t messages = push->looking ? 0 : count(push);
+		if (messages) {
+			push->looking = true;
+			tell(push, ENTRY_LOOK, messages);
+		}
 		pthread_mutex_unlock(&lock);
 	}
 	return looked_at != NULL;
@@ -201,17 +220,22 @@ bool server_push_look(void)
 
 void server_push_serve(struct server_thread *thread, struct server_parcel *parcel)
 {
-	struct push *push = (struct push *)parcel;
+	struct entry *entry = (struct entry *)parcel;
+	struct push *push = entry->push;
 	pthread_mutex_lock(&lock);
-	push->told = false;
+	push->told--;
+	if (entry == &push->entry[ENTRY_LOOK])
+		push->looking = false;
 	struct push now = *push;
+	struct entry it = *entry;
 	pthread_mutex_unlock(&lock);
-	while (push->sent_windows < now.good && !thread->error)
+	while (push->sent_windows < it.good && !thread->error)
 		send_window(thread, push);
-	bool ends = now.issued && (now.over || now.stray);
-	if (ends || now.failed)
+	/* The last entry: nothing is counted after the last callback and the call. */
+	bool ends = now.issued && (now.over || (now.stray && now.came)) && !now.told;
+	if (ends || it.failed)
 		server_sends_wait(thread, push->sends);
-	if (now.failed && !push->failure_sent && !thread->error)
+	if (it.failed && !push->failure_sent && !thread->error)
 		send_failure(thread, push, now.result, now.reported);
 	if (push->listed && (ends || now.failed || now.good == now.steps))
 		look_no_more(push);
@@ -220,7 +244,6 @@ void server_push_serve(struct server_thread *thread, struct server_parcel *parce
 		looked_at = push;
 		push->listed = true;
 	}
-	/* The last parcel: told was set for it after everything else. */
 	if (ends)
 		finish(push);
 }
@@ -232,7 +255,9 @@ static void stream_arrived(CUstream stream, CUresult result, void *argument)
 	struct push *push = argument;
 	(void)stream;
 	pthread_mutex_lock(&lock);
-	tell(push, result == CUDA_SUCCESS ? 0 : fail(push, result));
+	push->came = push->looking = true;
+	uint64_t messages = result == CUDA_SUCCESS ? 0 : fail(push, result);
+	tell(push, ENTRY_LOOK, messages);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -243,7 +268,8 @@ static void stream_passed(CUstream stream, CUresult result, void *argument)
 	(void)stream;
 	pthread_mutex_lock(&lock);
 	push->over = true;
-	tell(push, result == CUDA_SUCCESS ? count(push) : fail(push, result));
+	uint64_t messages = result == CUDA_SUCCESS ? count(push) : fail(push, result);
+	tell(push, ENTRY_PASSED, messages);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -304,7 +330,7 @@ CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *
 	CUstream stream;
 	if (!push)
 		return server_data_no_memory(call);
-	*push = (struct push){ .parcel.kind = SERVER_PARCEL_PUSH, .number = call->number, .function = call->thread->head.function,
+	*push = (struct push){ .number = call->number, .function = call->thread->head.function,
 			       .copy = copy->copy, .gate = server_gate_of_copy(copy->copy), .done = server_gate_of_done(copy->copy),
 			       .box = copy->box, .bytes = bytes };
 	CUresult result = prepare(call, copy, push, &stream, &gates);
@@ -322,7 +348,7 @@ CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *
 	/* The client is told of a failure; and the last callback may have come already. */
 	uint64_t messages = result == CUDA_SUCCESS ? 0 : fail(push, result);
 	if (messages || push->over || push->stray)
-		tell(push, messages);
+		tell(push, ENTRY_CALL, messages);
 	pthread_mutex_unlock(&lock);
 	return result;
 }

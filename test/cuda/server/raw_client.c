@@ -41,8 +41,9 @@ static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	raw_t *raw = context;
-	(void)incoming;
 	(void)sink;
+	if (raw->chunks < sizeof raw->copy / sizeof *raw->copy && incoming->header_len >= sizeof *raw->copy)
+		memcpy(&raw->copy[raw->chunks], incoming->header, sizeof *raw->copy);
 	raw->chunks++;
 	return 0;
 }

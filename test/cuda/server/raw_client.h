@@ -25,6 +25,7 @@ typedef struct raw {
 	uint8_t token[RC_DOOR_TOKEN_BYTES];  /* of the session */
 	bool deaf;                           /* makes no progress after a send: replies stay unread */
 	unsigned replies, hosts, chunks;     /* arrived */
+	uint64_t copy[1024];                 /* of the first chunks: which copy they are of */
 	uint64_t freed;                      /* of the last CREDIT */
 	struct rc_wire_reply reply;          /* the last one */
 	uint8_t results[65536];              /* of it: the first bytes */

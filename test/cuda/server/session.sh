@@ -26,6 +26,7 @@ run stream
 run window
 run parts
 run staging
+run counted
 run placed
 run managed
 run grant HEADRACE_SOFTGPU_DEVICES=2
