@@ -612,8 +612,9 @@ CUresult rc_copy_await(const struct rc_route *route, uint64_t stream)
 	CUresult result = rc_link_get(route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
+	/* A server of another build may not have the call. */
 	if (link->session->call_number && !link->session->call_number[RC_CALL_copy_wait])
-		return rc_copy_wait_for_turn(stream); /* the server is of another build */
+		return route->context ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route->context) : rc_copy_wait_for_turn(stream);
 	return rc_link_call(link, RC_CALL_copy_wait, 0, &message.head, sizeof message, NULL, 0);
 }
 

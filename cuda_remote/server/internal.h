@@ -697,6 +697,8 @@ CUresult server_ipc_opened(CUdeviceptr address, bool pooled, struct rc_wire_open
 struct server_opened *server_ipc_freeing(CUdeviceptr address);
 /* The driver has freed the memory, or has refused to, and it is counted again. */
 void server_ipc_freed(struct server_opened *opened, CUresult result);
+/* What was opened in one context is that of another one from now on. */
+void server_ipc_rename(CUcontext from, CUcontext to);
 /* A context has ended, and with it what was opened in it. */
 void server_ipc_forget(CUcontext context);
 CUresult serve_copy_up(struct server_call *call);

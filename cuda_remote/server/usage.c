@@ -185,6 +185,7 @@ void server_usage_charged(const struct server_charge *charge, uint64_t address)
 /* What ends with a context. */
 struct ending {
 	CUcontext context;
+	CUcontext name; /* owns the opened memory of other processes meanwhile: no context has it, as contexts are aligned */
 	struct allocation *counted;
 	struct server_placed *placed;
 };
@@ -192,7 +193,11 @@ struct ending {
 /* Takes it out before the driver ends the context: afterwards another thread's new context may have the same address. */
 static struct ending context_ending(CUcontext context)
 {
-	struct ending ending = { context, NULL, server_placed_take(context) };
+	static uint64_t endings;
+	struct ending ending = { .context = context, .placed = server_placed_take(context) };
+	ending.name = (CUcontext)(uintptr_t)(2 * __atomic_add_fetch(&endings, 1, __ATOMIC_RELAXED) + 1);
+	if (context) /* NULL: of a device whose primary context nobody has used */
+		server_ipc_rename(context, ending.name);
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct allocation **at = &buckets[i]; *at;) {
@@ -212,10 +217,10 @@ static struct ending context_ending(CUcontext context)
 static CUresult context_end(struct ending *ending, CUresult result)
 {
 	if (result == CUDA_SUCCESS) {
-		if (ending->context) /* NULL: of a device whose primary context nobody has used */
-			server_ipc_forget(ending->context);
+		server_ipc_forget(ending->name);
 		server_placed_end(ending->placed, ending->context);
 	} else {
+		server_ipc_rename(ending->name, ending->context);
 		server_placed_put(ending->placed);
 	}
 	for (struct allocation *taken; (taken = ending->counted);) {

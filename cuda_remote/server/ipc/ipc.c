@@ -172,6 +172,16 @@ void server_ipc_freed(struct server_opened *entry, CUresult result)
 	}
 }
 
+void server_ipc_rename(CUcontext from, CUcontext to)
+{
+	placed_ipc_rename(from, to);
+	pthread_mutex_lock(&lock);
+	for (struct server_opened *each = opened; each; each = each->next)
+		if (each->context == from)
+			each->context = to;
+	pthread_mutex_unlock(&lock);
+}
+
 void server_ipc_forget(CUcontext context)
 {
 	placed_ipc_forget(context);

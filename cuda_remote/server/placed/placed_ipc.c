@@ -169,6 +169,15 @@ CUresult placed_ipc_close(CUdeviceptr address)
 	return CUDA_SUCCESS;
 }
 
+void placed_ipc_rename(CUcontext from, CUcontext to)
+{
+	pthread_mutex_lock(&lock);
+	for (struct imported *each = list; each; each = each->next)
+		if (each->context == from)
+			each->context = to;
+	pthread_mutex_unlock(&lock);
+}
+
 void placed_ipc_forget(CUcontext context)
 {
 	for (struct imported *imported; (imported = take(0, context));) {

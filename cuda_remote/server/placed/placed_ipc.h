@@ -22,6 +22,8 @@ bool placed_ipc_is_placed(const struct placed_exported *exported, int file);
 CUresult placed_ipc_import(const struct placed_exported *exported, int file, CUdeviceptr *address);
 /* Waits for the current context and unmaps it. CUDA_ERROR_NOT_FOUND: it is not of placed_ipc_import. */
 CUresult placed_ipc_close(CUdeviceptr address);
+/* What was imported in one context is that of another one from now on. */
+void placed_ipc_rename(CUcontext from, CUcontext to);
 /* A context has ended, and what was imported in it. */
 void placed_ipc_forget(CUcontext context);
 /* Copies to memory that is not mapped. The work of the context is complete, before and after. */
