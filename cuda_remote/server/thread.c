@@ -464,10 +464,17 @@ void server_thread_close(struct server_thread *thread)
 	free(thread);
 }
 
+/* What is served below may send, and so run CH3's progress. The client's next call may arrive then, or its next WANT: nothing
+ * more comes before it is served. */
+static bool has_arrived(const struct server_thread *thread)
+{
+	return thread->deferred || thread->ring.wanted;
+}
+
 int server_thread_run(struct server_thread *thread)
 {
 	while (!thread->error) {
-		int ran = ch3_progress_wait(thread->engine, -1);
+		int ran = has_arrived(thread) ? 0 : ch3_progress_wait(thread->engine, -1);
 		if (ran < 0 && !thread->error)
 			thread->error = ran;
 		server_thread_deferred(thread);

@@ -204,7 +204,8 @@ static int serve_first(struct server_thread *first, int control)
 		int armed = hr_channel_arm(channel, 1);
 		if (armed < 0)
 			return armed;
-		if (poll(fds, 3, armed ? 0 : -1) < 0 && errno != EINTR)
+		/* A call may have arrived while a host function was sent. */
+		if (poll(fds, 3, armed || first->deferred ? 0 : -1) < 0 && errno != EINTR)
 			return -errno;
 		if (fds[2].revents && !take_peer(control))
 			fds[2].fd = -1;

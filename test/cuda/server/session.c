@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a session may hold and touch: session connections | descriptors | arguments | replies | stream | placed | grant. The script
- * has set the limits; "grant" wants a server with two GPUs.
+ * What a session may hold and touch: session connections | descriptors | arguments | replies | stream | credit | placed |
+ * grant. The script has set the limits; "grant" wants a server with two GPUs.
  */
 #include "test/cuda/server/raw_client.h"
 
 #include <cuda.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -497,6 +498,57 @@ static void counted_in_order(void)
 	CHECK(at < before && data.copy[all - 1] == WAITING);
 }
 
+/* Sends what the connection holds back, and reads nothing. */
+static void flush(raw_t *on)
+{
+	while (!ch3_flush(on->vc))
+		sched_yield();
+}
+
+/* False: the call came so early that the worker has ended the session. */
+static bool call_arrives_in_credit(void)
+{
+	enum { MANY = 4000 };
+	static const uint8_t bytes[64];
+	static raw_t asking;
+	uint64_t size = sizeof bytes, address = 0;
+	number = 0;
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(!raw_connect(&asking, &raw, RC_SERVER_ALL_GPUS));
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
+	memcpy(&address, raw.results, sizeof address);
+	struct rc_wire_copy copy = { .copy = 9, .box = { address, size, size, size, 1, 1 } };
+	struct rc_wire_chunk chunk = { 9, 0 };
+	CHECK(!raw_send(&asking, ++number, RC_CALL_copy_up, context, &copy, sizeof copy, NULL, 0));
+	CHECK(!raw_packet(&asking, RC_PACKET_CHUNK, &chunk, sizeof chunk, bytes, sizeof bytes));
+	CHECK(!raw_send(&asking, ++number, RC_CALL_copy_up_end, context, &chunk.copy, sizeof chunk.copy, NULL, 0));
+	asking.deaf = true;
+	for (int i = 0; i < MANY; i++)
+		CHECK(!raw_send_hello(&asking, ++number));
+	struct rc_wire_credit want = { 1, 0 };
+	CHECK(!raw_packet(&asking, RC_PACKET_WANT, &want, sizeof want, NULL, 0));
+	flush(&asking);
+	for (int i = 0; i < 100; i++) /* the worker begins to send the CREDIT meanwhile */
+		CHECK(answers(&raw));
+	struct rc_args_cuStreamSynchronize wait = { .hStream = 0 };
+	raw_send(&asking, ++number, RC_CALL_cuStreamSynchronize, context, &wait, sizeof wait, NULL, 0);
+	flush(&asking);
+	bool answered = raw_await(&asking, MANY + 1);
+	CHECK(answered || asking.failed);
+	CHECK(!answered || (asking.freed == 1 && !asking.reply.result && answers(&raw) && answers(&asking)));
+	raw_close(&asking);
+	raw_close(&raw);
+	return answered;
+}
+
+/* A client has asked for slots. While the worker sends the CREDIT, which the full connection holds up, the client's next call
+ * arrives, which the worker executes outside of CH3's progress. */
+static void call_behind_credit(void)
+{
+	while (!call_arrives_in_credit())
+		;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -504,8 +556,8 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} tests[] = { { "connections", connections }, { "descriptors", descriptors }, { "arguments", arguments },
 		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "parts", parts_of_arrays },
-		      { "staging", staging }, { "counted", counted_in_order }, { "placed", placed }, { "managed", managed },
-		      { "grant", grant } };
+		      { "staging", staging }, { "credit", call_behind_credit }, { "counted", counted_in_order },
+		      { "placed", placed }, { "managed", managed }, { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {
 			tests[i].run();

@@ -26,6 +26,7 @@ run stream
 run window
 run parts
 run staging
+run credit HEADRACE_RING_BYTES=16384
 run counted
 run placed
 run managed
