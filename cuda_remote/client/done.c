@@ -58,7 +58,7 @@ static bool is_idle(enum rc_call function)
 	case RC_CALL_peer_invite:
 	case RC_CALL_peer_join:
 	case RC_CALL_peer_close:
-	case RC_CALL_cuEventRecord: /* or none if they have none */
+	case RC_CALL_cuEventRecord: /* gives no work if its stream has none */
 	case RC_CALL_cuEventRecordWithFlags:
 		return true;
 	default:
@@ -93,6 +93,13 @@ static bool makes_or_ends(enum rc_call function)
 	}
 }
 
+/* True if the work of a call that waits may still be under way when the call is answered. */
+static bool leaves_work(enum rc_call function)
+{
+	/* CUDA lets a copy between two addresses of one device return early. An allocation can wait for a stream that frees. */
+	return function == RC_CALL_cuMemcpyPeer || function == RC_CALL_memory_alloc_async;
+}
+
 #define DEFAULT_STREAM (-2)
 
 /* Where the handle of the stream that gets the work is among the arguments, for rc_track_stream; -1: it may be any. */
@@ -116,6 +123,8 @@ static int place_of_stream(enum rc_call function)
 		return (int)offsetof(struct rc_args_cuMemsetD16Async, hStream);
 	case RC_CALL_cuMemsetD32Async:
 		return (int)offsetof(struct rc_args_cuMemsetD32Async, hStream);
+	case RC_CALL_memory_alloc_async:
+		return (int)offsetof(struct rc_wire_alloc, stream);
 	case RC_CALL_memory_free_async:
 		return (int)offsetof(struct rc_wire_free, stream);
 	case RC_CALL_cuMemsetD8_v2:
@@ -230,8 +239,9 @@ void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_w
 	default:
 		break;
 	}
-	/* The work of a call that waits is complete when the call is answered, or it was done by another call. */
-	if (rc_held_note(session, function, head) || head->flags & RC_CALL_WAIT || is_idle(function) || makes_or_ends(function))
+	/* The work of other calls that wait is complete when the call is answered, or it was done by another call. */
+	bool complete = head->flags & RC_CALL_WAIT && !leaves_work(function);
+	if (rc_held_note(session, function, head) || complete || is_idle(function) || makes_or_ends(function))
 		return;
 	rc_track_note(session, &session->other, rc_track_stream(head, place_of_stream(function)), head->number);
 }

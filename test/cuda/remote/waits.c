@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { ROUNDS = 40, WORDS = 1000 };
+enum { ROUNDS = 40, WORDS = 1000, PEER_ROUNDS = 10 };
 
 static CUdeviceptr device, flag;
 static CUstream stream, other, writer;
@@ -304,6 +304,28 @@ static void of_a_context(void)
 	}
 }
 
+/* cuMemcpyPeer within one device may return before the copy is complete. A wait for the context must not. */
+static void after_a_peer_copy(void)
+{
+	enum { BYTES = 16 << 20 };
+	CUcontext context;
+	CUdeviceptr from, to;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuMemAlloc(&from, BYTES));
+	OK(cuMemAlloc(&to, BYTES));
+	for (uint32_t i = 0; i < PEER_ROUNDS; i++) {
+		uint32_t back;
+		OK(cuMemsetD32(from + BYTES - 4, i, 1));
+		OK(cuCtxSynchronize());
+		OK(cuMemcpyPeer(to, context, from, context, BYTES));
+		OK(cuCtxSynchronize());
+		OK(cuMemcpyDtoHAsync(&back, to + BYTES - 4, 4, writer));
+		CHECK(back == i);
+	}
+	OK(cuMemFree(from));
+	OK(cuMemFree(to));
+}
+
 /* ---- failures ---- */
 
 /* The server refuses the copy, whose contexts are right and whose range is not. */
@@ -360,6 +382,7 @@ int main(int argc, char **argv)
 		      { "held", held_stream }, { "blocking", behind_a_blocking_stream }, { "beside", beside_a_held_stream },
 		      { "again", recorded_again }, { "thread", of_another_thread }, { "destroyed", destroyed_stream },
 		      { "graph", in_a_graph }, { "contexts", in_two_contexts }, { "context", of_a_context },
+		      { "peer", after_a_peer_copy },
 		      { "failed", failed_calls }, { "sticky", sticky } };
 	bool found = false;
 	start();

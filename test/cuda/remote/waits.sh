@@ -35,6 +35,8 @@ all() {
 	run events
 	sent cuEventSynchronize 40
 	sent cuEventQuery 0
+	run peer # two waits in each of 10 rounds
+	sent context_synchronize 20
 	run elapsed
 	sent cuEventElapsedTime_v2 40
 	sent cuEventSynchronize 40
