@@ -220,6 +220,9 @@ void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_w
 	case RC_CALL_cuEventSynchronize:
 	case RC_CALL_cuEventQuery:
 		link->awaited = recording_of(argument_at(head, EVENT_AT), &link->awaited_stream);
+		/* Another thread may have recorded the event since this call was numbered. */
+		if (link->awaited >> BITS > head->number)
+			link->awaited = 0;
 		return;
 	case RC_CALL_context_event: /* may record the event */
 		note_recording(argument_at(head, offsetof(struct rc_wire_context_event, event)), RC_TRACK_SEVERAL, head->number,
