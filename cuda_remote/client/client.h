@@ -337,7 +337,8 @@ void rc_handle_attach(uint64_t handle, void *data);
 void *rc_handle_data(enum rc_kind kind, uint64_t handle);
 /* What done.c keeps of an event; 0 in a new handle. NULL: no such event. */
 struct rc_recording {
-	uint64_t mark;   /* number of the call that has recorded the event last, with bits of done.c; atomic */
+	uint64_t number; /* of the call that has recorded the event last; under the lock of done.c */
+	uint64_t mark;   /* that number with bits of done.c; 0 while `stream` changes; atomic */
 	uint64_t stream; /* that it named (rc_track_stream); atomic */
 	bool in_graph;   /* launches of a graph may record the event too: nothing is known of it; atomic */
 };

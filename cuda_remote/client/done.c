@@ -12,6 +12,7 @@
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* Bits of struct rc_recording.mark; the number is above them. */
@@ -152,16 +153,23 @@ static bool is_of_one_context(const struct rc_wire_call *head)
 	return known && known->context == context;
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* Another thread that waits for the event sees either nothing of the recording or all of it: the mark is 0 while the stream
- * changes. */
+ * changes. Of two threads that record the event, that with the higher number has recorded it last. */
 static void note_recording(uint64_t event, uint64_t stream, uint64_t number, bool complete)
 {
 	struct rc_recording *recording = rc_handle_recording(event);
 	if (!recording)
 		return;
-	__atomic_store_n(&recording->mark, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&recording->stream, stream, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&recording->mark, number << BITS | (complete ? COMPLETE : 0), __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&lock);
+	if (recording->number < number) {
+		recording->number = number;
+		__atomic_store_n(&recording->mark, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&recording->stream, stream, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&recording->mark, number << BITS | (complete ? COMPLETE : 0), __ATOMIC_SEQ_CST);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 /* The mark of the event's recording, and its stream. 0: nothing is known, as of an event that others may record too: a graph or
