@@ -29,7 +29,7 @@
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
- * takes no lock that another thread of the program takes. Functions here return CUresult; outputs come last and are set
+ * takes no lock that another thread of the program takes, but for short ones of held.c and done.c. Functions here return CUresult; outputs come last and are set
  * only on success.
  */
 #ifndef RC_CUDA_CLIENT_H
@@ -95,7 +95,9 @@ struct rc_session {
 	bool several;             /* calls were made in more than one context; atomic */
 	uint32_t only;            /* index of the first context that a call was made in; atomic */
 	uint64_t settled;         /* while there is one context: the work of all calls up to this number is complete; atomic */
-	uint64_t heard;           /* the program has been told of all failures of calls up to this number; atomic */
+	uint64_t heard;           /* a call that waits and is no query has told the program of all failures of calls up to this
+				   * number, but for those of work that was not complete; what complete work of these calls has
+				   * printed is out; atomic */
 	bool left;                /* a context has ended; atomic */
 	struct rc_held held;
 	struct rc_track other;    /* of the calls that give a stream work and cannot hold it */

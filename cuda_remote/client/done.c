@@ -6,8 +6,10 @@
  * only stream that had work. The recording of an event gives no work then, so the event is complete at once. Of an event that a
  * call has waited for, the client knows that it is complete until it is recorded again.
  *
- * Failures of calls that do not wait come with the next call that is answered. So a wait for a stream or for the context is sent
- * if such a call may have failed since the last answer (session->heard).
+ * Failures of calls that do not wait come with the next call that is answered. And a driver prints what kernels have printed when
+ * a call waits, but not when a query finds the work complete. So a wait for a stream or for the context is sent if a call since
+ * the last one that has waited and is no query may have failed or printed (session->heard), and a wait for an event is sent if
+ * only a query has found it complete.
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
@@ -18,7 +20,9 @@
 /* Bits of struct rc_recording.mark; the number is above them. */
 #define COMPLETE 1u /* the recording is known to be complete */
 #define TOLD 2u     /* the worker has said so: its driver has recorded the time */
-#define BITS 2
+#define WAITED 4u   /* a call that is no query has waited for its work: what the work has printed is out */
+#define EARLY 8u    /* all work was complete when the event was recorded; the driver may still be about to record it */
+#define BITS 4
 
 static uint64_t argument_at(const struct rc_wire_call *head, size_t at)
 {
@@ -157,7 +161,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Another thread that waits for the event sees either nothing of the recording or all of it: the mark is 0 while the stream
  * changes. Of two threads that record the event, that with the higher number has recorded it last. */
-static void note_recording(uint64_t event, uint64_t stream, uint64_t number, bool complete)
+static void note_recording(uint64_t event, uint64_t stream, uint64_t number, unsigned bits)
 {
 	struct rc_recording *recording = rc_handle_recording(event);
 	if (!recording)
@@ -167,7 +171,7 @@ static void note_recording(uint64_t event, uint64_t stream, uint64_t number, boo
 		recording->number = number;
 		__atomic_store_n(&recording->mark, 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&recording->stream, stream, __ATOMIC_SEQ_CST);
-		__atomic_store_n(&recording->mark, number << BITS | (complete ? COMPLETE : 0), __ATOMIC_SEQ_CST);
+		__atomic_store_n(&recording->mark, number << BITS | bits, __ATOMIC_SEQ_CST);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -186,10 +190,10 @@ static uint64_t recording_of(uint64_t event, uint64_t *stream)
 
 /* The call has waited for the event, whose recording was this one when the call was sent. If another thread has recorded the event
  * since, the call may have waited for that recording. */
-static void waited_for_event(struct rc_session *session, uint64_t event, uint64_t mark, uint64_t stream)
+static void waited_for_event(struct rc_session *session, uint64_t event, uint64_t mark, uint64_t stream, unsigned bits)
 {
 	struct rc_recording *recording = mark ? rc_handle_recording(event) : NULL;
-	if (!recording || !__atomic_compare_exchange_n(&recording->mark, &mark, mark | COMPLETE | TOLD, false, __ATOMIC_SEQ_CST,
+	if (!recording || !__atomic_compare_exchange_n(&recording->mark, &mark, mark | bits, false, __ATOMIC_SEQ_CST,
 						       __ATOMIC_RELAXED))
 		return;
 	rc_track_waited(&session->held.track, stream, mark >> BITS);
@@ -211,7 +215,8 @@ static void note_event_record(struct rc_session *session, const struct rc_wire_c
 	bool complete = settled && is_of_one_context(head) &&
 			__atomic_compare_exchange_n(&session->heard, &before, head->number, false, __ATOMIC_ACQ_REL,
 						    __ATOMIC_RELAXED);
-	note_recording(argument_at(head, EVENT_AT), stream, head->number, complete);
+	unsigned bits = (complete ? COMPLETE | WAITED : 0) | (settled ? EARLY : 0);
+	note_recording(argument_at(head, EVENT_AT), stream, head->number, bits);
 	if (!settled)
 		rc_track_note(session, &session->other, stream, head->number);
 }
@@ -234,7 +239,7 @@ void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_w
 		return;
 	case RC_CALL_context_event: /* may record the event */
 		note_recording(argument_at(head, offsetof(struct rc_wire_context_event, event)), RC_TRACK_SEVERAL, head->number,
-			       false);
+			       0);
 		break;
 	case RC_CALL_copy_up:
 		link->copied_in = rc_track_stream(head, place_of_stream(function));
@@ -290,6 +295,33 @@ static void learn(uint64_t *known, uint64_t number)
 		__atomic_store_n(known, number, __ATOMIC_RELEASE);
 }
 
+static bool is_query(enum rc_call function)
+{
+	return function == RC_CALL_cuStreamQuery || function == RC_CALL_cuEventQuery;
+}
+
+/* True if the driver prints what kernels have printed so far before the call returns. */
+static bool prints(enum rc_call function)
+{
+	return function == RC_CALL_cuStreamSynchronize || function == RC_CALL_cuEventSynchronize ||
+	       function == RC_CALL_context_synchronize || function == RC_CALL_copy_down || function == RC_CALL_copy_down_reply ||
+	       function == RC_CALL_copy_pinned_wait || function == RC_CALL_array_down;
+}
+
+/* The call has told of the failures of all calls before it. A call that does not print what kernels have printed is heard only if
+ * the call before it was. */
+static void note_heard(const struct rc_link *link, enum rc_call function, uint64_t number)
+{
+	struct rc_session *session = link->session;
+	uint64_t before = number - 1;
+	if (leaves_failures(link, function) || is_query(function))
+		return;
+	if (prints(function))
+		learn(&session->heard, number);
+	else
+		__atomic_compare_exchange_n(&session->heard, &before, number, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
 {
 	struct rc_session *session = link->session;
@@ -299,10 +331,10 @@ void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc
 		rc_track_waited(&session->held.track, stream, head->number);
 		rc_track_waited(&session->other, stream, head->number);
 	} else if (function == RC_CALL_cuEventSynchronize || function == RC_CALL_cuEventQuery) {
-		waited_for_event(session, argument_at(head, EVENT_AT), link->awaited, link->awaited_stream);
+		waited_for_event(session, argument_at(head, EVENT_AT), link->awaited, link->awaited_stream,
+				 COMPLETE | TOLD | (is_query(function) ? 0 : WAITED));
 	}
-	if (!leaves_failures(link, function))
-		learn(&session->heard, head->number);
+	note_heard(link, function, head->number);
 	/* Each call with a lower number was noted before it was sent, so before the worker answered this one. */
 	if (!rc_track_any(session, &session->held.track) && !rc_track_any(session, &session->other))
 		learn(&session->settled, head->number);
@@ -313,11 +345,12 @@ void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc
 bool rc_done_known(const struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
 {
 	const struct rc_session *session = link->session;
-	uint64_t numbered, stream;
+	uint64_t numbered, stream, needed;
 	switch (function) {
 	case RC_CALL_cuEventSynchronize:
 	case RC_CALL_cuEventQuery:
-		if (!(recording_of(argument_at(head, EVENT_AT), &stream) & COMPLETE))
+		needed = is_query(function) ? COMPLETE : WAITED;
+		if (!(recording_of(argument_at(head, EVENT_AT), &stream) & needed))
 			return false;
 		break;
 	case RC_CALL_cuStreamSynchronize:
@@ -335,12 +368,12 @@ bool rc_done_known(const struct rc_link *link, enum rc_call function, const stru
 	       !rc_mirror_any();
 }
 
-/* True if the client alone knows that the event is complete. A driver may still be about to record it. by: another event, whose
- * completion the worker may have told. */
+/* True if the client alone knows, or lets the program know, that the event is complete. A driver may still be about to record it.
+ * by: another event, whose completion the worker may have told. */
 static bool is_untold(CUevent event, CUevent by)
 {
 	uint64_t stream, other_stream, mark = recording_of((uint64_t)(uintptr_t)event, &stream);
-	if (!(mark & COMPLETE) || mark & TOLD)
+	if (!(mark & EARLY) || mark & TOLD)
 		return false;
 	uint64_t other = recording_of((uint64_t)(uintptr_t)by, &other_stream);
 	return !(other & TOLD) || stream != other_stream || stream == RC_TRACK_SEVERAL || other < mark;
@@ -351,7 +384,7 @@ static CUresult be_told(CUevent event)
 {
 	struct rc_recording *recording = rc_handle_recording((uint64_t)(uintptr_t)event);
 	if (recording)
-		__atomic_fetch_and(&recording->mark, ~(uint64_t)COMPLETE, __ATOMIC_SEQ_CST);
+		__atomic_fetch_and(&recording->mark, ~(uint64_t)(COMPLETE | WAITED), __ATOMIC_SEQ_CST);
 	return cuEventSynchronize(event);
 }
 

@@ -197,13 +197,15 @@ static void arguments_shrink(struct server_thread *thread)
 	}
 }
 
-/* A call that waits for streams also reports a failure that occurred while it waited: of a copy between servers, which ends
- * when the client says so. */
+/* A call that waits for streams, or finds that they are done, also reports a failure that occurred meanwhile: of a copy between
+ * servers, which ends when the client says so. The client counts the work as complete after it, and does not ask again. */
 static bool waits_for_streams(uint16_t function)
 {
 	switch (function) {
 	case RC_CALL_cuStreamSynchronize:
+	case RC_CALL_cuStreamQuery:
 	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_cuEventQuery:
 	case RC_CALL_context_synchronize:
 	case RC_CALL_copy_down:
 	case RC_CALL_copy_down_reply:

@@ -82,6 +82,29 @@ static void events_again(void)
 	OK(cuCtxSynchronize());
 }
 
+/* A query does not print what kernels have printed, so the wait after it is sent. The wait after that is not. */
+static void after_a_query(void)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		CUresult result;
+		kernel_in(stream);
+		OK(cuEventRecord(event, stream));
+		while ((result = cuEventQuery(event)) == CUDA_ERROR_NOT_READY)
+			;
+		OK(result);
+		OK(cuEventSynchronize(event));
+		OK(cuEventSynchronize(event));
+		kernel_in(stream);
+		while ((result = cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
+			;
+		OK(result);
+		OK(cuMemGetInfo(&(size_t){ 0 }, &(size_t){ 0 }));
+		OK(cuStreamSynchronize(stream));
+		OK(cuStreamSynchronize(stream));
+		OK(cuCtxSynchronize());
+	}
+}
+
 /* The time between two events that only the client knows to be complete: the driver must have recorded them. */
 static void elapsed(void)
 {
@@ -378,7 +401,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = { { "idle", idle_events }, { "streams", streams_again }, { "events", events_again }, { "elapsed", elapsed },
+	} cases[] = { { "idle", idle_events }, { "streams", streams_again }, { "events", events_again }, { "query", after_a_query },
+		      { "elapsed", elapsed },
 		      { "held", held_stream }, { "blocking", behind_a_blocking_stream }, { "beside", beside_a_held_stream },
 		      { "again", recorded_again }, { "thread", of_another_thread }, { "destroyed", destroyed_stream },
 		      { "graph", in_a_graph }, { "contexts", in_two_contexts }, { "context", of_a_context },

@@ -35,6 +35,10 @@ all() {
 	run events
 	sent cuEventSynchronize 40
 	sent cuEventQuery 0
+	run query
+	sent cuEventSynchronize 40
+	sent cuStreamSynchronize 40
+	sent context_synchronize 0
 	run peer # two waits in each of 10 rounds
 	sent context_synchronize 20
 	run elapsed
