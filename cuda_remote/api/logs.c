@@ -142,13 +142,31 @@ static void unlock_logs(void)
 	pthread_mutex_unlock(&logs.lock);
 }
 
+/* In a child of fork only the calling thread goes on: no other thread is in a callback. */
+static void forget_others(void)
+{
+	struct CUlogsCallbackEntry_st **at = &logs.callbacks, *entry;
+	while ((entry = *at)) {
+		entry->running = entry == inside;
+		if (entry->removed && !entry->running) {
+			*at = entry->next;
+			free(entry);
+		} else {
+			at = &entry->next;
+		}
+	}
+	/* Threads that waited on it are gone. */
+	logs.left = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+	unlock_logs();
+}
+
 /*
  * Runs when the library is loaded, before any call of the program and any thread of this library. fork waits for the lock,
  * so that a child can log.
  */
 __attribute__((constructor)) static void listen_to_log(void)
 {
-	pthread_atfork(lock_logs, unlock_logs, unlock_logs);
+	pthread_atfork(lock_logs, unlock_logs, forget_others);
 	hr_log_set_tap(tap);
 }
 

@@ -259,6 +259,30 @@ static void a_callback_is_left_before_it_is_unregistered(void)
 	pthread_join(logs, NULL);
 }
 
+/* In the child no thread is in the callback, so to unregister it waits for nobody. */
+static void a_child_unregisters_what_another_thread_runs(void)
+{
+	pthread_t logs;
+	int status;
+	slow = (struct slow){ 0 };
+	OK(cuLogsRegisterCallback(hear_slowly, NULL, &slow.handle));
+	CHECK(!pthread_create(&logs, NULL, fail_once, NULL));
+	while (!__atomic_load_n(&slow.entered, __ATOMIC_RELAXED))
+		usleep(1000);
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		alarm(60);
+		OK(cuLogsUnregisterCallback(slow.handle));
+		EXPECT(cuLogsUnregisterCallback(slow.handle), CUDA_ERROR_INVALID_VALUE);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+	__atomic_store_n(&slow.leave, 1, __ATOMIC_RELAXED);
+	pthread_join(logs, NULL);
+	OK(cuLogsUnregisterCallback(slow.handle));
+}
+
 int main(void)
 {
 	callbacks_hear_each_message_until_they_are_removed();
@@ -269,5 +293,6 @@ int main(void)
 	callbacks_come_and_go_while_others_log();
 	a_callback_is_left_before_it_is_unregistered();
 	a_child_logs_after_fork();
+	a_child_unregisters_what_another_thread_runs();
 	return 0;
 }
