@@ -43,7 +43,7 @@ static struct output {
 	int fd; /* where the driver writes */
 	enum rc_text_stream stream;
 	off_t taken;     /* bytes of the file that were sent; atomic */
-	const uint8_t *view; /* the mapped file, always at this address; NULL: it is not mapped; atomic */
+	const uint8_t *view; /* the mapped file; NULL: it is not mapped; atomic */
 	int old;         /* the file before this one: a write to it may have ended after the replacement. -1: none; atomic */
 	off_t old_taken;
 } outputs[] = {
@@ -52,6 +52,20 @@ static struct output {
 };
 #define OUTPUTS (sizeof outputs / sizeof outputs[0])
 static bool sending; /* a thread has the lock, and changes the outputs; atomic */
+
+/* Other threads look at the view without a lock, so it is never unmapped: the new file is mapped elsewhere and then moved to where
+ * the one before is. If that fails, threads look at no view from then on, and the one before stays mapped. */
+static void show_file(struct output *output, int file, size_t size)
+{
+	void *before = (void *)(uintptr_t)output->view, *view = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
+	if (view != MAP_FAILED && before && mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, before) == MAP_FAILED) {
+		munmap(view, size);
+		view = MAP_FAILED;
+	}
+	if (view != MAP_FAILED && before)
+		view = before;
+	__atomic_store_n(&output->view, view == MAP_FAILED ? NULL : view, __ATOMIC_RELAXED);
+}
 
 /* Makes the output's descriptor refer to a new file. */
 static int fresh_file(struct output *output, const char *name)
@@ -62,12 +76,8 @@ static int fresh_file(struct output *output, const char *name)
 	    fcntl(file, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) || dup2(file, fd) < 0)
 		error = -errno;
 	size_t size = (size_t)server_limit(SERVER_LIMIT_OUTPUT);
-	/* Other threads look at the view without a lock, so it is never unmapped. */
-	void *before = (void *)(uintptr_t)output->view;
-	void *view = error ? MAP_FAILED :
-			     mmap(before, size, PROT_READ, MAP_SHARED | MAP_NORESERVE | (before ? MAP_FIXED : 0), file, 0);
 	if (!error)
-		__atomic_store_n(&output->view, view == MAP_FAILED ? NULL : view, __ATOMIC_RELAXED);
+		show_file(output, file, size);
 	if (file >= 0)
 		close(file);
 	return error;
