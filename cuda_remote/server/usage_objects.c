@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Charges the session's quota for arrays, for mipmapped arrays, and for what a context keeps for malloc and printf of
- * kernels. An array counts with the bytes of its elements, as the driver's padding is unknown. A limit of a context counts
+ * kernels. An array counts with the bytes of its elements, as the driver's padding is unknown; with a format that is not
+ * in the tables here, such as one of several planes, it counts 8 bytes an element. A limit of a context counts
  * once the program has set it.
  */
 #include "cuda_remote/server/usage.h"
@@ -23,14 +24,14 @@ static const uint8_t channel_bits[256] = {
 	[CU_AD_FORMAT_UNSIGNED_INT32] = 32, [CU_AD_FORMAT_SIGNED_INT32] = 32, [CU_AD_FORMAT_FLOAT] = 32,
 };
 
-/* Bits of an element of the block-compressed formats. All other formats have at most 64. */
+/* Bits of an element of formats that have the bits of all channels together. */
 static const uint8_t element_bits[256] = {
 	[CU_AD_FORMAT_BC1_UNORM] = 4, [CU_AD_FORMAT_BC1_UNORM_SRGB] = 4, [CU_AD_FORMAT_BC4_UNORM] = 4,
 	[CU_AD_FORMAT_BC4_SNORM] = 4,
 	[CU_AD_FORMAT_BC2_UNORM] = 8, [CU_AD_FORMAT_BC2_UNORM_SRGB] = 8, [CU_AD_FORMAT_BC3_UNORM] = 8,
 	[CU_AD_FORMAT_BC3_UNORM_SRGB] = 8, [CU_AD_FORMAT_BC5_UNORM] = 8, [CU_AD_FORMAT_BC5_SNORM] = 8,
 	[CU_AD_FORMAT_BC6H_UF16] = 8, [CU_AD_FORMAT_BC6H_SF16] = 8, [CU_AD_FORMAT_BC7_UNORM] = 8,
-	[CU_AD_FORMAT_BC7_UNORM_SRGB] = 8,
+	[CU_AD_FORMAT_BC7_UNORM_SRGB] = 8, [CU_AD_FORMAT_UNORM_INT_101010_2] = 32,
 };
 
 static uint64_t bits_of(const CUDA_ARRAY3D_DESCRIPTOR *d)

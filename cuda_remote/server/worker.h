@@ -22,9 +22,10 @@
  * stores or additions only. */
 struct worker_usage {
 	uint64_t calls;  /* begun */
-	uint64_t ended;  /* of these, without leaving the call order before */
+	uint64_t ended;  /* of these, calls that ended while they held the call order */
 	uint64_t ended_outside; /* the others that have ended */
-	uint64_t memory; /* bytes allocated by cuMemAlloc and its variants (pitch, async, from a pool) and not freed */
+	uint64_t memory; /* bytes of device memory that count against the quota: allocations, arrays, and what contexts keep for
+			  * malloc and printf of kernels */
 	uint64_t kernel_launches, graph_launches;
 	uint64_t to_devices, from_devices; /* bytes copied between host and devices; graphs' own copies do not count */
 	uint64_t connections; /* after the first: begun */
