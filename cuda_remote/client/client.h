@@ -29,8 +29,8 @@
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
- * takes no lock that another thread of the program takes, but for short ones of held.c and done.c. Functions here return CUresult; outputs come last and are set
- * only on success.
+ * takes no lock that another thread of the program takes, but for short ones of held.c and done.c. Functions here return
+ * CUresult; outputs come last and are set only on success.
  */
 #ifndef RC_CUDA_CLIENT_H
 #define RC_CUDA_CLIENT_H

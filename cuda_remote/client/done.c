@@ -308,13 +308,13 @@ static bool prints(enum rc_call function)
 	       function == RC_CALL_copy_pinned_wait || function == RC_CALL_array_down;
 }
 
-/* The call has told of the failures of all calls before it. A call that does not print what kernels have printed is heard only if
- * the call before it was. */
+/* The call has told of the failures of all calls before it. A query and copy_wait find work complete and print nothing. Another
+ * call that does not print finds no work complete: it is heard if the call before it was. */
 static void note_heard(const struct rc_link *link, enum rc_call function, uint64_t number)
 {
 	struct rc_session *session = link->session;
 	uint64_t before = number - 1;
-	if (leaves_failures(link, function) || is_query(function))
+	if (leaves_failures(link, function) || is_query(function) || function == RC_CALL_copy_wait)
 		return;
 	if (prints(function))
 		learn(&session->heard, number);
