@@ -141,8 +141,12 @@ static CUresult serve_one(struct rc_link *link, struct sends *sends, const struc
 {
 	struct rc_wire_chunk none = { wire->copy, wire->offset };
 	struct rc_copy *copy = rc_copy_claim_source(link, wire->copy, wire->offset, wire->bytes);
-	if (!copy) /* the program has taken its memory back, or the worker asks for what it may not have */
-		return rc_link_packet(link, RC_PACKET_CHUNK, &none, sizeof none, NULL, 0, &(ch3_request_t *){ NULL });
+	if (!copy) { /* the program has taken its memory back, or the worker asks for what it may not have */
+		ch3_request_t *request = NULL;
+		CUresult result = rc_link_packet(link, RC_PACKET_CHUNK, &none, sizeof none, NULL, 0, &request);
+		ch3_request_free(request); /* the packet has no payload that would have to stay in place */
+		return result;
+	}
 	if (is_whole(copy, wire))
 		return send_window(link, sends, copy, wire);
 	rc_copy_failed(copy);
