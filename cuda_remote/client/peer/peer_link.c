@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-/* For two workers to meet, and for a trial: long, as a worker may have to wait for a processor. A worker gives an
- * address at which nobody is up earlier. */
+/* For two workers to meet, and for a trial: long, as a worker may have to wait for a processor. A worker gives up sooner an
+ * address whose host does not answer. */
 #define TIMEOUT_MS RC_PEER_TIMEOUT_MAX
 #define ROUNDS 2u        /* of a trial; 1 if it is long */
 #define LONG (2u << 20)  /* bytes */

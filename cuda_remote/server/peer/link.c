@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define TRIALS_MAX 64u /* of a link */
+#define BARRED_MS 5000 /* for a trial to end when a context is about to end: all calls of the session wait for it */
 
 /* A trial copies memory of the worker's own, several rounds. */
 struct peer_trial {
@@ -38,6 +39,7 @@ static bool broken;
 /* Trials use memory of the first primary context, so none runs while a context ends. */
 static unsigned trying, barred;
 static pthread_cond_t trials_change = PTHREAD_COND_INITIALIZER;
+static int64_t trials_until; /* atomic; 0: no context is about to end */
 
 /* ---- trials ---- */
 
@@ -104,21 +106,28 @@ static void trying_end(void)
 void server_links_bar_trials(void)
 {
 	pthread_mutex_lock(&peer_lock);
-	barred++;
+	if (!barred++)
+		__atomic_store_n(&trials_until, peer_now_ms() + BARRED_MS, __ATOMIC_RELAXED);
 	while (trying)
 		pthread_cond_wait(&trials_change, &peer_lock);
 	pthread_mutex_unlock(&peer_lock);
 }
 
+int64_t peer_trials_until(void)
+{
+	return __atomic_load_n(&trials_until, __ATOMIC_RELAXED);
+}
+
 void server_links_allow_trials(void)
 {
 	pthread_mutex_lock(&peer_lock);
-	barred--;
+	if (!--barred)
+		__atomic_store_n(&trials_until, 0, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&trials_change);
 	pthread_mutex_unlock(&peer_lock);
 }
 
-/* Fails if the other worker does not go on for the link's time-out. */
+/* Fails if the other worker does not go on for the link's time-out, or for BARRED_MS while a context waits. */
 static int try_out(struct peer_link *link, struct peer_trial *trial, const struct rc_wire_peer_frame *first, CUresult *result,
 		   uint64_t *best)
 {

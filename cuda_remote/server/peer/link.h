@@ -63,6 +63,8 @@ void peer_meet_prepare(bool encrypt);
 /* True if this server encrypts every TCP connection. */
 bool peer_meet_encrypts(void);
 int64_t peer_now_ms(void);
+/* When trials fail as a context is about to end, in ms of CLOCK_MONOTONIC; 0: none is. */
+int64_t peer_trials_until(void);
 /* Waits for the worker that has the ticket, until the descriptor stop is readable. Ends the meeting in any case. -ETIMEDOUT:
  * it did not come. */
 int peer_meet_accept(struct peer_meeting *meeting, bool encrypt, uint32_t timeout_ms, int stop,
@@ -139,7 +141,7 @@ struct peer_pipe {
 	struct peer_connection connection;
 	struct peer_device device;
 	uint8_t *drain; /* RC_CHUNK_MAX bytes, for bytes that nobody wants */
-	int64_t until;  /* ms of CLOCK_MONOTONIC: what waits longer fails; 0: no limit */
+	int64_t until;  /* ms of CLOCK_MONOTONIC: what waits longer fails, or longer than peer_trials_until; 0: no limit */
 	/* Source: called with each note that comes. A negated errno ends the connection. NULL: no note may come. */
 	int (*on_note)(void *context, const struct rc_wire_peer_note *note);
 	void *context;

@@ -28,7 +28,9 @@
 #include <unistd.h>
 
 #define STRANGERS_MAX 16 /* connections whose hello has not arrived completely */
-#define CONNECT_MS 5000 /* for the connections to all addresses of an invitation */
+/* For the connections to all addresses of an invitation. Each address has an equal share; time that one of them does not use is
+ * not passed on to the next. */
+#define CONNECT_MS 5000
 #define NAME_PREFIX "hrlink-" /* of the names of the Unix sockets */
 
 static bool encrypts; /* the daemon encrypts every TCP connection */

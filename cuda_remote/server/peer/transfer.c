@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LIMIT_SEEN_MS 500 /* after this time at the latest a wait sees that its limit is shorter */
+
 /* ---- the connection ---- */
 
 int peer_notes_get(struct peer_pipe *pipe)
@@ -32,11 +34,23 @@ int peer_notes_get(struct peer_pipe *pipe)
 	}
 }
 
+/* In ms; negative: for ever. The limit of a trial may become shorter while the trial waits. */
+static int64_t time_left(const struct peer_pipe *pipe)
+{
+	int64_t until = pipe->until, sooner = peer_trials_until();
+	if (!until)
+		return -1;
+	int64_t left = (sooner && sooner < until ? sooner : until) - peer_now_ms();
+	return left < 0 ? 0 : left;
+}
+
 static int wait_for(struct peer_pipe *pipe, bool put)
 {
-	int64_t left = pipe->until ? pipe->until - peer_now_ms() : -1;
-	if (pipe->until && left <= 0)
+	int64_t left = time_left(pipe);
+	if (!left)
 		return -ETIMEDOUT;
+	if (left > LIMIT_SEEN_MS)
+		left = LIMIT_SEEN_MS;
 	int waited = hr_channel_wait(pipe->connection.channel, put, (int)left);
 	return waited < 0 ? waited : 0;
 }
