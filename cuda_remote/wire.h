@@ -241,7 +241,8 @@ static_assert(sizeof(struct rc_wire_across) == 104, "wire format");
  * Pinned memory of a client on the same host is a memfd that the client passes to the worker: struct rc_wire_pin with
  * the descriptor, over the socket of an RC_DOOR_MEMORY; struct rc_wire_pinned answers. The client may close the
  * descriptor then. The memfd is sealed against shrinking, so that the worker's accesses cannot fail. pinned_free ends
- * the pinning. pinned_wait only waits as pinned_free does: the client ends the use of a part of such memory.
+ * the pinning. pinned_wait only waits as pinned_free does: the client ends the use of a part of such memory,
+ * which it may allocate again after a success.
  *
  * Mapped and managed memory is such a memfd that client and worker map at the same address.
  */

@@ -247,8 +247,6 @@ CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struc
 			      const struct iovec *iov, int n, bool *posted);
 /* The work of all calls up to this number that were made in this context is complete. */
 void rc_link_settle(struct rc_session *session, uint64_t context, uint64_t number);
-/* The same for calls in all contexts. */
-void rc_link_settle_all(struct rc_session *session, uint64_t number);
 /* True if the work of all calls so far is known to be complete. */
 bool rc_link_is_settled(const struct rc_session *session);
 /* The work of all calls up to the number returned is complete. */
@@ -647,10 +645,15 @@ CUresult rc_pinned_make(struct rc_span *span);
  * their drivers need not know which parts of it are allocations. */
 CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible);
 /* Ends the sharing: waits for the workers' copies from and to the memory, and for kernels. Does not unmap the client's
- * memory. */
-CUresult rc_pinned_free(const struct rc_span *span);
+ * memory. *over: it may be unmapped. Else a worker may still use it, as a wait has failed or a session is lost: it must not be
+ * used for anything else, so it is never given back. */
+CUresult rc_pinned_free(const struct rc_span *span, bool *over);
 /* Unmaps the client's memory, which no worker shares any more. */
 void rc_pinned_unmap(const struct rc_span *span);
+/* Both, as far as the memory may be unmapped. */
+CUresult rc_pinned_end(const struct rc_span *span);
+/* True if a session that shares the memory is lost. */
+bool rc_pinned_any_lost(const struct rc_span *span);
 /* The offset of an address of the allocation in the memory that span->pinned names. */
 uint64_t rc_pinned_offset(const struct rc_span *span, uint64_t address);
 /* Maps memory of this size, a multiple of the page size, and shares it with one session's worker. */
@@ -672,6 +675,8 @@ CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_
 bool rc_slab_take(struct rc_span *span);
 /* Ends the use of the addresses. */
 void rc_slab_give(const struct rc_span *span);
+/* Ends the slabs without an allocation. False: there are none. */
+bool rc_slab_end_unused(void);
 /* The address of the slab that the allocation is part of. */
 uint64_t rc_slab_base(const struct rc_span *span);
 

@@ -285,7 +285,8 @@ static int place_of_awaited(enum rc_call function)
 /* True if the answer does not tell of failures of earlier calls: that of the next call does. */
 static bool leaves_failures(const struct rc_link *link, enum rc_call function)
 {
-	return link->own || function == RC_CALL_memory_free || function == RC_CALL_pinned_free || function == RC_CALL_managed_free;
+	return link->own || function == RC_CALL_memory_free || function == RC_CALL_pinned_free ||
+	       function == RC_CALL_pinned_wait || function == RC_CALL_managed_free;
 }
 
 /* Another thread may have stored a higher number meanwhile. Then less is known than could be, and calls are sent that need not. */

@@ -75,8 +75,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 	bool missing = flags & CU_MEMHOSTALLOC_DEVICEMAP && !is_mapped(&span);
 	result = missing ? CUDA_ERROR_NOT_SUPPORTED : rc_memory_add(&span);
 	if (result != CUDA_SUCCESS) {
-		rc_pinned_free(&span);
-		rc_pinned_unmap(&span);
+		rc_pinned_end(&span);
 		return missing ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*pointer = (void *)(uintptr_t)span.base;
@@ -146,11 +145,12 @@ CUresult cuMemFreeHost(void *pointer)
 	result = settle(address, span.size);
 	if (rc_mirror_is(&span))
 		return free_mirror(&span, result);
-	CUresult freed = rc_pinned_free(&span);
+	bool over;
+	CUresult freed = rc_pinned_free(&span, &over);
 	if (result == CUDA_SUCCESS)
 		result = freed;
-	/* Memory that a copy may still write to is not given back: something else could be mapped there. */
-	if (rc_memory_remove(address) && result != RC_LOST && !rc_copy_pending(address, span.size))
+	/* Memory that a copy or a worker may still write to is not given back: something else could be mapped there. */
+	if (rc_memory_remove(address) && over && result != RC_LOST && !rc_copy_pending(address, span.size))
 		rc_pinned_unmap(&span);
 	return result;
 }

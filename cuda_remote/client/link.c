@@ -226,7 +226,7 @@ static void note_context(struct rc_link *link)
 		__atomic_store_n(&session->several, true, __ATOMIC_SEQ_CST);
 }
 
-void rc_link_settle_all(struct rc_session *session, uint64_t number)
+static void settle_all(struct rc_session *session, uint64_t number)
 {
 	uint64_t settled = __atomic_load_n(&session->settled, __ATOMIC_RELAXED);
 	while (settled < number && !__atomic_compare_exchange_n(&session->settled, &settled, number, false, __ATOMIC_ACQ_REL,
@@ -237,7 +237,7 @@ void rc_link_settle_all(struct rc_session *session, uint64_t number)
 void rc_link_settle(struct rc_session *session, uint64_t context, uint64_t number)
 {
 	if (rc_handle_index(context) == __atomic_load_n(&session->only, __ATOMIC_RELAXED))
-		rc_link_settle_all(session, number);
+		settle_all(session, number);
 }
 
 bool rc_link_is_settled(const struct rc_session *session)

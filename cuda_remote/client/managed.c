@@ -70,8 +70,7 @@ static CUresult make_shared(struct rc_span *span)
 	else
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS) {
-		rc_pinned_free(span);
-		rc_pinned_unmap(span);
+		rc_pinned_end(span);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
@@ -103,8 +102,7 @@ CUresult rc_managed_end(const struct rc_span *span)
 {
 	if (span->placing)
 		return rc_mirror_free(span);
-	CUresult result = rc_pinned_free(span);
-	rc_pinned_unmap(span);
+	CUresult result = rc_pinned_end(span);
 	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	return result;
 }

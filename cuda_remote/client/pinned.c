@@ -31,6 +31,11 @@
 /* Guards the sockets over which memory is passed: one request at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static bool is_lost(const struct rc_session *session)
+{
+	return __atomic_load_n(&session->lost, __ATOMIC_RELAXED);
+}
+
 /* Passes the memory to a session's worker. The answer's result is CUDA_ERROR_NOT_SUPPORTED if the worker is on another host,
  * or takes no memory. Under the lock. */
 static struct rc_wire_pinned pass(struct rc_session *session, const struct rc_wire_pin *ask, int fd)
@@ -66,6 +71,8 @@ static bool pass_all(struct rc_span *span, uint64_t bytes, int fd, bool *divisib
 	*divisible = ask.address;
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < process->sessions && fits; i++) {
+		if (is_lost(&process->session[i]))
+			continue;
 		struct rc_wire_pinned answer = pass(&process->session[i], &ask, fd);
 		if (answer.result == CUDA_SUCCESS)
 			span->shared_with |= 1ull << i;
@@ -230,10 +237,38 @@ CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible)
 	return CUDA_SUCCESS;
 }
 
+/* True if each worker that may take the memory has it. */
+static bool all_have(const struct rc_span *span)
+{
+	struct rc_process *process;
+	bool all = rc_process_get(&process) == CUDA_SUCCESS;
+	for (unsigned i = 0; all && i < process->sessions; i++)
+		all = !process->session[i].local || is_lost(&process->session[i]) || span->shared_with >> i & 1;
+	return all;
+}
+
 CUresult rc_pinned_make(struct rc_span *span)
 {
-	bool divisible;
-	return any_local() && rc_slab_take(span) ? CUDA_SUCCESS : rc_pinned_make_whole(span, &divisible);
+	bool divisible, local = any_local();
+	if (local && rc_slab_take(span))
+		return CUDA_SUCCESS;
+	CUresult result = rc_pinned_make_whole(span, &divisible);
+	if (!local || (result == CUDA_SUCCESS && all_have(span)) || !rc_slab_end_unused())
+		return result;
+	if (result == CUDA_SUCCESS)
+		rc_pinned_end(span);
+	return rc_pinned_make_whole(span, &divisible);
+}
+
+bool rc_pinned_any_lost(const struct rc_span *span)
+{
+	struct rc_process *process;
+	bool lost = false;
+	if (rc_process_get(&process) != CUDA_SUCCESS)
+		return false;
+	for (unsigned i = 0; i < process->sessions; i++)
+		lost |= span->shared_with >> i & 1 && is_lost(&process->session[i]);
+	return lost;
 }
 
 void rc_pinned_unmap(const struct rc_span *span)
@@ -246,30 +281,45 @@ void rc_pinned_unmap(const struct rc_span *span)
 		munmap((void *)(uintptr_t)span->base, span->size);
 }
 
-/* Waits for the work of the session that may use memory. The first call may return the failure of an earlier call
- * instead of waiting; then the second one waits. */
-static CUresult wait_for_work(struct rc_session *session)
+/* True if work that was over with call number over still is all work. Work that is over may have failed, so session->settled
+ * says less. */
+static bool is_over(const struct rc_session *session, const uint64_t *over)
 {
-	struct rc_wire_call head;
-	struct rc_link *link;
-	if (rc_link_is_settled(session) || rc_link_to(session, 0, &link) != CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	CUresult first = rc_link_call(link, RC_CALL_pinned_wait, 0, &head, sizeof head, NULL, 0), result = first;
-	if (first != CUDA_SUCCESS && first != RC_LOST)
-		result = rc_link_call(link, RC_CALL_pinned_wait, 0, &head, sizeof head, NULL, 0);
-	if (result == CUDA_SUCCESS)
-		rc_link_settle_all(session, head.number);
-	return first == RC_LOST ? CUDA_SUCCESS : first;
+	uint64_t numbered = __atomic_load_n(&session->numbered, __ATOMIC_ACQUIRE);
+	return rc_link_is_settled(session) || __atomic_load_n(over, __ATOMIC_ACQUIRE) >= numbered;
 }
 
-/* The slab stays shared. */
-static CUresult end_part(const struct rc_span *span)
+/* Waits for the work of the session that may use memory. Failures of that work are left to the program's calls. Any result but
+ * success: the work may go on. */
+static CUresult wait_for_work(struct rc_session *session)
+{
+	static uint64_t over[RC_SERVER_MAX]; /* atomic; may be lower than it could be, if two threads store it */
+	struct rc_wire_call head;
+	struct rc_link *link;
+	if (is_over(session, &over[session->index]))
+		return CUDA_SUCCESS;
+	CUresult result = rc_link_to(session, 0, &link);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_call(link, RC_CALL_pinned_wait, 0, &head, sizeof head, NULL, 0);
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&over[session->index], head.number, __ATOMIC_RELEASE);
+	return result;
+}
+
+/* The slab stays shared. *over: no server uses the part any more. A session that is lost reports nothing, but its worker may
+ * still write. */
+static CUresult end_part(const struct rc_span *span, bool *over)
 {
 	struct rc_process *process;
 	CUresult result = rc_process_get(&process);
-	for (unsigned i = 0; result == CUDA_SUCCESS && i < process->sessions; i++)
-		if (span->shared_with >> i & 1)
-			result = wait_for_work(&process->session[i]);
+	*over = result == CUDA_SUCCESS;
+	unsigned sessions = *over ? process->sessions : 0;
+	for (unsigned i = 0; i < sessions; i++) {
+		CUresult waited = span->shared_with >> i & 1 ? wait_for_work(&process->session[i]) : CUDA_SUCCESS;
+		*over &= waited == CUDA_SUCCESS;
+		if (result == CUDA_SUCCESS && !is_lost(&process->session[i]))
+			result = waited;
+	}
 	return result;
 }
 
@@ -278,13 +328,23 @@ uint64_t rc_pinned_offset(const struct rc_span *span, uint64_t address)
 	return address - (span->slab ? rc_slab_base(span) : span->base);
 }
 
-CUresult rc_pinned_free(const struct rc_span *span)
+CUresult rc_pinned_free(const struct rc_span *span, bool *over)
 {
 	if (span->slab)
-		return end_part(span);
+		return end_part(span, over);
+	*over = true; /* each worker has a mapping of its own */
 	CUresult result = end_sharing(span);
 	if (span->pinned)
 		rc_handle_delete(span->pinned);
+	return result;
+}
+
+CUresult rc_pinned_end(const struct rc_span *span)
+{
+	bool over;
+	CUresult result = rc_pinned_free(span, &over);
+	if (over)
+		rc_pinned_unmap(span);
 	return result;
 }
 

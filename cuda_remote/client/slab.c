@@ -35,20 +35,18 @@ static uint64_t rounded(uint64_t size)
 
 static void slab_end(struct rc_slab *slab)
 {
-	(void)rc_pinned_free(&slab->memory);
-	rc_pinned_unmap(&slab->memory);
+	(void)rc_pinned_end(&slab->memory);
 	rc_window_close(&slab->window);
 	free(slab);
 }
 
-/* Under the lock. NULL: there is no memory, or a worker does not take slabs. */
-static struct rc_slab *slab_new(void)
+/* Under the lock. NULL: there is no memory, or a worker does not take a slab of this size. */
+static struct rc_slab *slab_new(uint64_t size)
 {
 	struct rc_slab *slab = calloc(1, sizeof *slab);
 	if (!slab)
 		return NULL;
-	uint64_t size = slabs ? 2 * slabs->memory.size : PAGE;
-	slab->memory = (struct rc_span){ .size = size < SLAB_MOST ? size : SLAB_MOST, .kind = RC_MEMORY_MANAGED };
+	slab->memory = (struct rc_span){ .size = size, .kind = RC_MEMORY_MANAGED };
 	bool divisible;
 	if (rc_pinned_make_whole(&slab->memory, &divisible) != CUDA_SUCCESS) {
 		free(slab);
@@ -67,6 +65,23 @@ static struct rc_slab *slab_new(void)
 	return slab;
 }
 
+/* Each slab is twice as large as the one before, as long as the workers take it. Under the lock. */
+static struct rc_slab *slab_add(void)
+{
+	uint64_t size = slabs ? 2 * slabs->memory.size : PAGE;
+	struct rc_slab *slab = slab_new(size < SLAB_MOST ? size : SLAB_MOST);
+	if (!slab && size > PAGE)
+		slab = slab_new(PAGE);
+	refused = !slab;
+	return slab;
+}
+
+/* Parts of a slab that a lost session shares are not given back, so no more are taken. Under the lock. */
+static uint64_t take_from(struct rc_slab *slab, uint64_t size)
+{
+	return rc_pinned_any_lost(&slab->memory) ? 0 : rc_window_take(&slab->window, size);
+}
+
 bool rc_slab_take(struct rc_span *span)
 {
 	uint64_t size = rounded(span->size), address = 0;
@@ -74,13 +89,10 @@ bool rc_slab_take(struct rc_span *span)
 		return false;
 	pthread_mutex_lock(&lock);
 	struct rc_slab *slab = slabs;
-	while (slab && !(address = rc_window_take(&slab->window, size)))
+	while (slab && !(address = take_from(slab, size)))
 		slab = slab->next;
-	if (!slab && !refused) {
-		slab = slab_new();
-		refused = !slab;
-		address = slab ? rc_window_take(&slab->window, size) : 0;
-	}
+	if (!slab && !refused && (slab = slab_add()))
+		address = take_from(slab, size);
 	if (address && slab->window.used == size)
 		unused -= slab->memory.size;
 	pthread_mutex_unlock(&lock);
@@ -110,6 +122,31 @@ void rc_slab_give(const struct rc_span *span)
 	pthread_mutex_unlock(&lock);
 	if (ends)
 		slab_end(slab);
+}
+
+bool rc_slab_end_unused(void)
+{
+	struct rc_slab *ended = NULL;
+	pthread_mutex_lock(&lock);
+	for (struct rc_slab **at = &slabs; *at;) {
+		struct rc_slab *slab = *at;
+		if (slab->window.used) {
+			at = &slab->next;
+			continue;
+		}
+		*at = slab->next;
+		slab->next = ended;
+		ended = slab;
+	}
+	unused = 0;
+	pthread_mutex_unlock(&lock);
+	bool any = ended;
+	while (ended) {
+		struct rc_slab *next = ended->next;
+		slab_end(ended);
+		ended = next;
+	}
+	return any;
 }
 
 uint64_t rc_slab_base(const struct rc_span *span)

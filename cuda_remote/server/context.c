@@ -54,12 +54,16 @@ static void context_has_ended(uint64_t end)
 	pthread_mutex_unlock(&lock);
 }
 
-void server_contexts_wait(struct server_thread *thread)
+CUresult server_contexts_wait(struct server_thread *thread)
 {
-	size_t room = server_object_contexts(NULL, 0), n = 0;
-	CUcontext *contexts = malloc(room * sizeof *contexts);
-	if (contexts && (n = server_object_contexts(contexts, room)) > room)
+	size_t room = server_object_contexts(NULL, 0);
+	CUcontext *contexts = calloc(room + 1, sizeof *contexts);
+	if (!contexts)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	size_t n = server_object_contexts(contexts, room);
+	if (n > room)
 		n = room;
+	/* Work that has failed is over too. The next call that waits for it reports the failure. */
 	for (size_t i = 0; i < n; i++)
 		if (driver.cuCtxSynchronize && driver.cuCtxSetCurrent(contexts[i]) == CUDA_SUCCESS)
 			driver.cuCtxSynchronize();
@@ -70,6 +74,7 @@ void server_contexts_wait(struct server_thread *thread)
 	while (ending)
 		pthread_cond_wait(&none_is_ending, &lock);
 	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_context_create(struct server_call *call)

@@ -635,8 +635,9 @@ CUresult serve_green_stream(struct server_call *call);
 CUresult server_green_event(uint64_t green, CUevent event, bool waits);
 /* The green contexts of a primary context that is being reset are lost, and their streams. */
 void server_greens_forget(CUcontext primary);
-/* Waits for the work of every context of the session, and for those that are ending. The caller has left the call order. */
-void server_contexts_wait(struct server_thread *thread);
+/* Waits for the work of every context of the session, and for those that are ending. The caller has left the call order.
+ * CUDA_ERROR_OUT_OF_MEMORY: has not waited. */
+CUresult server_contexts_wait(struct server_thread *thread);
 /* The stream of a handle, for a call that has left the call order: no thread can destroy the stream until
  * server_stream_let_go. Makes the thread's context current. Any result but success: nothing is held. */
 CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream);

@@ -243,8 +243,10 @@ CUresult serve_pinned_free(struct server_call *call)
 	server_object_unbind(args.pinned);
 	bool used = pinned->used;
 	server_order_release(call);
-	if (used)
-		server_contexts_wait(call->thread);
+	/* Memory that may be in use stays mapped until the session ends. */
+	CUresult result = used ? server_contexts_wait(call->thread) : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		return result;
 	/* The call names no context, and the driver takes memory out of its list in a current one. */
 	(void)driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
 	unlist(pinned);
@@ -258,6 +260,5 @@ CUresult serve_pinned_free(struct server_call *call)
 CUresult serve_pinned_wait(struct server_call *call)
 {
 	server_order_release(call);
-	server_contexts_wait(call->thread);
-	return CUDA_SUCCESS;
+	return server_contexts_wait(call->thread);
 }

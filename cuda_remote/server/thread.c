@@ -225,7 +225,7 @@ static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 	CUresult result;
 	/* A call that frees does so all the same; the next call that waits reports the failure. */
 	bool frees = thread->head.function == RC_CALL_memory_free || thread->head.function == RC_CALL_pinned_free ||
-		     thread->head.function == RC_CALL_managed_free;
+		     thread->head.function == RC_CALL_pinned_wait || thread->head.function == RC_CALL_managed_free;
 	bool reports = call->flags & RC_CALL_WAIT && !(call->flags & RC_CALL_OWN) && !frees;
 	if (reports && server_latch_take(&reply->failed, &reply->function, &result))
 		return result;

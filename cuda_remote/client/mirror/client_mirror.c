@@ -176,6 +176,7 @@ static bool gives_work(enum rc_call function)
 	case RC_CALL_memory_alloc_pitch:
 	case RC_CALL_memory_free:
 	case RC_CALL_pinned_free:
+	case RC_CALL_pinned_wait:
 	case RC_CALL_managed_info:
 	case RC_CALL_managed_make:
 	case RC_CALL_managed_free:
@@ -282,6 +283,7 @@ static bool has_waited(enum rc_call function)
 	case RC_CALL_cuMemcpyPeer:
 	case RC_CALL_memory_free:
 	case RC_CALL_pinned_free:
+	case RC_CALL_pinned_wait:
 	case RC_CALL_managed_free:
 		return true;
 	default:

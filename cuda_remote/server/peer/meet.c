@@ -28,8 +28,8 @@
 #include <unistd.h>
 
 #define STRANGERS_MAX 16 /* connections whose hello has not arrived completely */
-/* For the connections to all addresses of an invitation. Each address has an equal share; time that one of them does not use is
- * not passed on to the next. */
+/* For the connections to all addresses of an invitation. Each address has an equal share; time that one of them does not
+ * use is not passed on to the next. */
 #define CONNECT_MS 5000
 #define NAME_PREFIX "hrlink-" /* of the names of the Unix sockets */
 

@@ -2,6 +2,7 @@
 /*
  * Managed memory: managed | parts | far | limited | far-limited | refused. With "parts" small allocations are parts of
  * larger memory. With "far" the server is reached over TCP, with "limited" its worker maps 16 MB, with "refused" none.
+ * Of parts only: failed-parts | parts-limited (as limited) | lonely-parts (the session has two further connections).
  * managed_far.c has what only a server on another host needs.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, mincore */
@@ -398,6 +399,89 @@ static void small_share_mappings(void)
 		small_end(&smalls[i]);
 }
 
+/* The end of a part waits for a kernel that fails. The program is still told of the failure. */
+static void failed_parts(void)
+{
+	uint32_t code = CUDA_ERROR_ILLEGAL_ADDRESS;
+	void *parts[3];
+	for (int i = 0; i < 3; i++)
+		OK(cuMemHostAlloc(&parts[i], 4096, 0));
+	kernel("fault");
+	OK(cuCtxSynchronize());
+	OK(launch("fault", NULL, &code, NULL));
+	OK(cuMemFreeHost(parts[0]));
+	OK(cuMemFreeHost(parts[1]));
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+enum { MEGABYTE = 1 << 20 };
+
+/* 2 + 4 + 8 MB of slabs leave no room for one of 16 MB, so that the next one is of 2 MB. Slabs without an allocation end
+ * if an allocation of its own finds no room. */
+static void limited_parts(void)
+{
+	void *parts[16];
+	unsigned before = shared_mappings();
+	for (int i = 0; i < 16; i++)
+		parts[i] = managed(MEGABYTE);
+	CHECK(shared_mappings() == before + 4);
+	for (int i = 0; i < 16; i++)
+		OK(cuMemFree(at(parts[i])));
+	CHECK(shared_mappings() == before + 4);
+	OK(cuMemFree(at(managed(15 * MEGABYTE))));
+	CHECK(shared_mappings() == before);
+}
+
+static pthread_barrier_t connected, done;
+
+/* Takes a connection, if there still is one. */
+static void *take_connection(void *unused)
+{
+	size_t free_bytes, total;
+	(void)cuCtxSetCurrent(context);
+	(void)cuMemGetInfo(&free_bytes, &total);
+	pthread_barrier_wait(&connected);
+	pthread_barrier_wait(&done);
+	return unused;
+}
+
+static void *free_without_connection(void *part)
+{
+	OK(cuCtxSetCurrent(context));
+	CHECK(cuMemFreeHost(part) != CUDA_SUCCESS);
+	return NULL;
+}
+
+/* A thread without a connection cannot wait for the kernel. So nothing else gets the part that it frees. */
+static void lonely_parts(void)
+{
+	pthread_t holders[2], thread;
+	uint32_t *flag;
+	void *part, *next;
+	pthread_barrier_init(&connected, NULL, 3);
+	pthread_barrier_init(&done, NULL, 3);
+	OK(cuMemHostAlloc((void **)&flag, 2 * MEGABYTE, 0));
+	OK(cuMemHostAlloc(&part, 4096, 0));
+	*flag = 0;
+	hold(stream, at(flag));
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&holders[i], NULL, take_connection, NULL));
+	pthread_barrier_wait(&connected);
+	CHECK(!pthread_create(&thread, NULL, free_without_connection, part));
+	pthread_join(thread, NULL);
+	EXPECT(cuMemFreeHost(part), CUDA_ERROR_INVALID_VALUE);
+	for (int i = 0; i < 8; i++) {
+		OK(cuMemHostAlloc(&next, 4096, 0));
+		CHECK(next != part);
+	}
+	let_go(flag);
+	OK(cuStreamSynchronize(stream));
+	pthread_barrier_wait(&done);
+	for (int i = 0; i < 2; i++)
+		pthread_join(holders[i], NULL);
+}
+
 static void handles_used_again(void)
 {
 	for (int round = 0; round < 200; round++) {
@@ -550,11 +634,21 @@ int main(int argc, char **argv)
 	CHECK(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) == 1);
 	CHECK(attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == !far);
 	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS));
+	if (!strcmp(part, "parts-limited"))
+		limited_parts();
 	if (strstr(part, "limited")) {
 		limited();
 		return 0;
 	}
+	if (!strcmp(part, "failed-parts")) {
+		failed_parts();
+		return 0;
+	}
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	if (!strcmp(part, "lonely-parts")) {
+		lonely_parts();
+		return 0;
+	}
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	kernel("wait"); /* loaded before a stream is held */
 	if (!far) {

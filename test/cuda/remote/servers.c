@@ -3,6 +3,7 @@
  * One program with the GPUs of two servers; the first server has one GPU, the second has two.
  *	servers all         what the list of devices is, and what works on each of them
  *	servers one         the list names only GPU 1 of the second server
+ *	servers parts       small host memory is part of larger memory, which both servers share; else as death
  *	servers death       reads a line from stdin; by then the second server's worker must have been killed
  */
 #include "test/cuda/softgpu/driver.h"
@@ -10,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #define DEVICES 3
 #define WORDS 200000u /* longer than a copy that is sent with its call */
@@ -397,6 +399,71 @@ static void death(void)
 	tear_down(&places[0]);
 }
 
+enum { PART = 4096 };
+
+static void *part_new(void)
+{
+	void *part;
+	OK(cuMemHostAlloc(&part, PART, CU_MEMHOSTALLOC_PORTABLE));
+	return part;
+}
+
+/* Ends the kernel once the part was freed, or could have been. */
+static void *end_the_kernel(void *flag)
+{
+	for (int i = 0; i < 300 && !__atomic_load_n((bool *)flag + 4, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	let_go(flag);
+	return NULL;
+}
+
+/* A call of the first server's has failed, and a kernel of the second one may use the part. */
+static void a_part_is_freed_in_use(void)
+{
+	pthread_t thread;
+	uint32_t *flag;
+	void *part = part_new();
+	OK(cuMemHostAlloc((void **)&flag, 2 << 20, CU_MEMHOSTALLOC_PORTABLE));
+	memset(flag, 0, 8);
+	CUdeviceptr address = (CUdeviceptr)(uintptr_t)flag;
+	void *arguments[] = { &address };
+	OK(cuCtxSetCurrent(places[0].context));
+	OK(cuCtxSetCacheConfig((CUfunc_cache)99));
+	OK(cuCtxSetCurrent(places[1].context));
+	OK(cuLaunchKernel(places[1].wait, 1, 1, 1, 1, 1, 1, 0, places[1].stream, arguments, NULL));
+	CHECK(!pthread_create(&thread, NULL, end_the_kernel, flag));
+	OK(cuMemFreeHost(part));
+	OK(cuStreamQuery(places[1].stream));
+	__atomic_store_n((bool *)flag + 4, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	OK(cuCtxSetCurrent(places[0].context));
+	CHECK(cuCtxSynchronize() != CUDA_SUCCESS);
+	OK(cuCtxSynchronize());
+	OK(cuMemFreeHost(flag));
+}
+
+/* The second server's worker could still write a part that it had when it was lost. */
+static void parts(void)
+{
+	for (int i = 0; i < DEVICES; i++)
+		set_up(&places[i], i);
+	a_part_is_freed_in_use();
+	void *part = part_new();
+	OK(cuCtxSetCurrent(places[1].context));
+	OK(cuStreamWaitValue32(places[1].stream, places[1].log, 1, CU_STREAM_WAIT_VALUE_EQ));
+	puts("ready");
+	fflush(stdout);
+	CHECK(getchar() == '\n');
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	OK(cuCtxSetCurrent(places[0].context));
+	OK(cuMemFreeHost(part));
+	void *first = part_new();
+	CHECK(first != part);
+	OK(cuMemFreeHost(first));
+	CHECK(part_new() == first); /* of memory that the lost server does not share */
+	tear_down(&places[0]);
+}
+
 int main(int argc, char **argv)
 {
 	OK(cuInit(0));
@@ -406,6 +473,8 @@ int main(int argc, char **argv)
 		one();
 	else if (argc == 2 && !strcmp(argv[1], "death"))
 		death();
+	else if (argc == 2 && !strcmp(argv[1], "parts"))
+		parts();
 	else
 		return 2;
 	return 0;

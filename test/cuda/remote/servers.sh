@@ -16,16 +16,31 @@ fi
 grep -q "$folder/none" "$folder/none.log" || fail "the message does not name the server that does not exist"
 
 # The worker that serves the client is the second server's only one that has exchanged its standard output.
-mkfifo "$folder/to" "$folder/from"
-HEADRACE_SERVER=$first,$another timeout 120 "$program" death <"$folder/to" >"$folder/from" &
-client=$!
-exec 4>"$folder/to" 5<"$folder/from"
-read -r _ <&5 || fail "the client did not start"
-for worker in $(pgrep -P "${others[0]}"); do
-	kill -9 "$worker"
-done
-echo >&4
-wait $client || fail "a lost server harmed the other one's session"
+lose_second() { # MODE: of the program
+	mkfifo "$folder/to" "$folder/from"
+	HEADRACE_SERVER=$first,$another timeout 120 "$program" "$1" <"$folder/to" >"$folder/from" &
+	client=$!
+	exec 4>"$folder/to" 5<"$folder/from"
+	read -r _ <&5 || fail "the client did not start"
+	for worker in $(pgrep -P "${others[0]}"); do
+		kill -9 "$worker"
+	done
+	echo >&4
+	wait $client || fail "$1: a lost server harmed the other one's session"
+	exec 4>&- 5<&-
+	rm "$folder/to" "$folder/from"
+}
+lose_second death
+
+# Servers whose drivers are used as those of real GPUs, where small allocations are parts of larger memory.
+remote_stop || fail "the servers left something behind"
+rm -f "$folder/ready"
+export HEADRACE_PLACED_MEMORY=2
+remote_start
+HEADRACE_SOFTGPU_DEVICES=2 remote_start_another parts
+first=$HEADRACE_SERVER
+lose_second parts
+unset HEADRACE_PLACED_MEMORY
 
 # Servers whose addresses begin at the same place.
 remote_stop || fail "the first servers left something behind"
