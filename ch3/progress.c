@@ -24,7 +24,7 @@
 #define LOOKS_PER_COST 1
 /* Maximum number of ready connections that one look() handles: limits the time of a poll. */
 #define READY_PER_LOOK 64
-/* After so many messages from ch3_progress_short, the other connections are polled. */
+/* After this many messages, ch3_progress_short takes no message until ch3_progress_poll has polled all active connections. */
 #define SHORT_IN_A_ROW 16
 
 /*
@@ -136,6 +136,7 @@ static void poll_active(ch3_t *engine)
 int ch3_progress_poll(ch3_t *engine)
 {
 	unsigned before = engine->ran;
+	engine->in_a_row = 0;
 	poll_active(engine);
 	engine->cost += engine->n_active ? (unsigned)engine->n_active : CH3_COST_GET;
 	if (engine->cost - engine->looked_at >= COST_BEFORE_LOOK)
@@ -188,10 +189,9 @@ bool ch3_progress_short(ch3_t *engine)
 	ch3_vc_t *vc = TAILQ_FIRST(&engine->active);
 	if (!vc || !vc->watch || vc->error || !has_arrived(vc) || !only_receives(vc) || vc->receive.segments)
 		return false;
-	if (++engine->in_a_row > SHORT_IN_A_ROW) {
-		engine->in_a_row = 0;
+	if (engine->in_a_row >= SHORT_IN_A_ROW)
 		return false;
-	}
+	engine->in_a_row++;
 	engine->cost++;
 	int handled = ch3_receive_short(vc);
 	if (handled < 0)

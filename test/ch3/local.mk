@@ -30,11 +30,14 @@ test_ch3_failures_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_failures_LDADD = $(ch3_memory_libs)
 
 # Over the real channel.
-check_PROGRAMS += test/ch3/demand
-TESTS += test/ch3/demand
+check_PROGRAMS += test/ch3/demand test/ch3/turns
+TESTS += test/ch3/demand test/ch3/turns
 test_ch3_demand_SOURCES = test/ch3/demand.c
 test_ch3_demand_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_demand_LDADD = ch3/libhrch3.la $(CHECK_LIBS)
+test_ch3_turns_SOURCES = test/ch3/turns.c
+test_ch3_turns_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_ch3_turns_LDADD = ch3/libhrch3.la $(CHECK_LIBS)
 endif
 
 check_PROGRAMS += test/ch3/processes
