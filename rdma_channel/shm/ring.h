@@ -56,7 +56,7 @@
 #include <stdint.h>
 
 #define SHM_LINE 64u
-#define SHM_SPARE 2u /* lines after the last record whose first words are clean */
+#define SHM_SPARE 2u /* lines that stay free after the last record; the word of the first is clean */
 #define SHM_OFFER (1u << 31)
 #define SHM_RESTART (1u << 30)
 #define SHM_KINDS (SHM_OFFER | SHM_RESTART)
@@ -282,6 +282,7 @@ static inline void shm_sender_publish(struct shm_sender *sender, const struct sh
 static inline void shm_receiver_go(struct shm_receiver *receiver, uint32_t position)
 {
 	receiver->next.high = position;
+	receiver->next.further = 0;
 	receiver->next.word = (const uint64_t *)(const void *)(receiver->lines + (size_t)(position & receiver->mask) * SHM_LINE);
 }
 

@@ -243,6 +243,104 @@ START_TEST(the_watched_word_tells_whether_something_has_arrived)
 }
 END_TEST
 
+static void put_record(int from, size_t len)
+{
+	void *to = hr_conn_reserve(conn[from], 0, len);
+	ck_assert_ptr_nonnull(to);
+	memset(to, 1, len);
+	hr_conn_commit(conn[from], len);
+}
+
+static void consume_record(int to)
+{
+	const uint8_t *at;
+	size_t len;
+	ck_assert_int_eq(hr_conn_peek(conn[to], &at, &len), HR_ARRIVED);
+	hr_conn_consume(conn[to], len);
+}
+
+static void get_record(int to, size_t len)
+{
+	uint8_t bytes[3000];
+	size_t delivered;
+	ck_assert_int_eq(hr_channel_get(conn[to], &(struct iovec){ bytes, len }, 1, &delivered), 0);
+	ck_assert_uint_eq(delivered, len);
+}
+
+/* The lines behind the watched word are as many as those behind the first one of a record that answered this side. */
+START_TEST(the_lines_behind_the_watched_word_are_those_of_an_answer)
+{
+	static const struct { size_t bytes; uint32_t further; } record[] = {
+		{ 40, 0 }, { 100, 1 }, { 8 * 64, 8 }, { 19 * 64, 19 }, { 20 * 64, 0 }, { 3000, 0 },
+	};
+	for (size_t i = 0; i < sizeof record / sizeof *record; i++) {
+		open_ends(HR_TRANSPORT_SHM);
+		const struct hr_awaited *awaited = hr_conn_watch(conn[1]);
+		ck_assert_uint_eq(awaited->further, 0);
+		for (int answer = 0; answer < 2; answer++) {
+			put_record(1, 8);
+			consume_record(0);
+			put_record(0, record[i].bytes);
+			consume_record(1);
+			ck_assert_uint_eq(awaited->further, record[i].further);
+		}
+		/* A second record without an answer between them is part of a stream. */
+		put_record(0, record[i].bytes);
+		consume_record(1);
+		ck_assert_uint_eq(awaited->further, 0);
+		close_ends();
+	}
+}
+END_TEST
+
+START_TEST(no_line_behind_the_watched_word_is_named_after_a_get)
+{
+	open_ends(HR_TRANSPORT_SHM);
+	const struct hr_awaited *awaited = hr_conn_watch(conn[1]);
+	put_record(1, 8);
+	consume_record(0);
+	put_record(0, 500);
+	consume_record(1);
+	ck_assert_uint_gt(awaited->further, 0);
+	put_record(1, 8);
+	consume_record(0);
+	put_record(0, 500);
+	get_record(1, 500);
+	ck_assert_uint_eq(awaited->further, 0);
+	close_ends();
+}
+END_TEST
+
+/* The line with index 0 is where the first word of an empty ring is. */
+START_TEST(no_line_behind_the_watched_word_lies_behind_the_rings_end)
+{
+	const size_t lines = 16384 / 64;
+	bool cut = false;
+	open_ends(HR_TRANSPORT_SHM);
+	const struct hr_awaited *awaited = hr_conn_watch(conn[1]);
+	const uint64_t *first = awaited->word;
+	for (int i = 0; i < 2000; i++) {
+		size_t some = (size_t)(i * 37) % 1100 + 1;
+		put_record(1, 8);
+		consume_record(0);
+		/* Records of a stream go around the ring; single ones use the same lines again. */
+		for (int n = 0; n < 3 && hr_conn_reserve(conn[0], 0, some); n++) {
+			put_record(0, some);
+		}
+		const uint8_t *at;
+		size_t len;
+		while (hr_conn_peek(conn[1], &at, &len) == HR_ARRIVED) {
+			hr_conn_consume(conn[1], len);
+			size_t index = (size_t)(awaited->word - first) / 8;
+			ck_assert_uint_le(index + awaited->further, lines - 1);
+			cut = cut || (awaited->further && index + awaited->further == lines - 1);
+		}
+	}
+	ck_assert(cut);
+	close_ends();
+}
+END_TEST
+
 START_TEST(copies_of_any_length_copy_no_byte_more)
 {
 	for (size_t n = 0; n < 300; n++) {
@@ -459,6 +557,9 @@ int main(void)
 	tcase_add_test(tests, the_bytes_are_those_of_put_and_get);
 	tcase_add_test(tests, a_full_pipe_has_no_memory_to_reserve);
 	tcase_add_test(tests, the_watched_word_tells_whether_something_has_arrived);
+	tcase_add_test(tests, the_lines_behind_the_watched_word_are_those_of_an_answer);
+	tcase_add_test(tests, no_line_behind_the_watched_word_is_named_after_a_get);
+	tcase_add_test(tests, no_line_behind_the_watched_word_lies_behind_the_rings_end);
 	tcase_add_test(tests, copies_of_any_length_copy_no_byte_more);
 	tcase_add_test(tests, an_offered_piece_goes_through_put_and_get);
 	tcase_add_test(tests, a_peers_end_is_left_to_get);

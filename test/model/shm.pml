@@ -191,7 +191,7 @@ inline zero(line)
 	holds_payload[line] = 0
 }
 
-/* fill_record and shm_sender_publish. A record of two lines stands for one of SHM_STREAM_MIN bytes and more. */
+/* fill_record and shm_sender_publish. A record of two lines stands for one that is written past the cache. */
 inline publish(lines)
 {
 	if
@@ -216,7 +216,7 @@ inline publish(lines)
 		head = (head + lines) % POSITIONS
 	};
 #ifndef M_NO_ZERO
-	if /* after a record of one line; it makes no difference to the receiver */
+	if /* after a record of one line; if it is clean, C does not zero it; zeroing it makes no difference */
 	:: lines == 1 -> zero((head + 1) % LINES)
 	:: skip
 	fi
