@@ -235,7 +235,7 @@ struct ch3 {
 	int n_active;
 	int n_conns;
 	unsigned cost;      /* sum over all polls, in the unit of CH3_COST_GET; wraps */
-	unsigned in_a_row;  /* messages of ch3_progress_short since the last ch3_progress_poll */
+	unsigned in_a_row;  /* calls of ch3_progress_short that found a record, since the last ch3_progress_poll */
 	unsigned looked_at; /* value of cost at the last call of hr_channel_ready */
 	bool ask_who_came; /* hr_channel_incoming must be called: the last wait may have ended for an incoming peer */
 	struct ch3_peers peers;

@@ -18,13 +18,20 @@ void (*memory_visited)(void);
 #define CHANNELS 64
 #define OFFERED 256 /* maximum number of elements of a get that is checked */
 
-/* One direction of a connection. Freed when both ends are closed. */
+/* One direction of a connection. pipe_moved has to follow each change of len. Freed when both ends are closed. */
 struct pipe {
 	uint8_t *bytes;
 	size_t begin, len, size;
 	int error;
 	int users;
+	struct hr_awaited awaited; /* what hr_conn_watch returns */
+	uint64_t word;             /* awaited.word: NOTHING_THERE or SOMETHING_THERE */
 };
+
+/* The high half of the watched word is HIGH if there are bytes in the pipe. */
+#define HIGH 7u
+#define NOTHING_THERE ((uint64_t)(HIGH - 1) << 32 | 1)
+#define SOMETHING_THERE ((uint64_t)HIGH << 32 | 1)
 
 struct hr_conn {
 	hr_channel_t *channel;
@@ -91,6 +98,18 @@ int hr_channel_init(const hr_channel_attr_t *attr, hr_channel_t **channel, hr_ca
 	return -EMFILE;
 }
 
+static void pipe_moved(struct pipe *pipe)
+{
+	pipe->word = pipe->len ? SOMETHING_THERE : NOTHING_THERE;
+}
+
+static struct pipe *pipe_make(void)
+{
+	struct pipe *pipe = calloc(1, sizeof *pipe);
+	pipe->awaited = (struct hr_awaited){ &pipe->word, HIGH, 0 };
+	return pipe;
+}
+
 static hr_conn_t *find(const hr_channel_t *channel, unsigned peer)
 {
 	for (hr_conn_t *conn = channel ? channel->conns : NULL; conn; conn = conn->next)
@@ -113,8 +132,8 @@ int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, const hr_co
 	memory_connections++;
 	made->channel = channel;
 	made->peer = peer;
-	made->in = other ? other->out : calloc(1, sizeof *made->in);
-	made->out = other ? other->in : calloc(1, sizeof *made->out);
+	made->in = other ? other->out : pipe_make();
+	made->out = other ? other->in : pipe_make();
 	made->in->users++;
 	made->out->users++;
 	made->matched = other != NULL;
@@ -142,6 +161,7 @@ static void pipe_append(struct pipe *pipe, const void *bytes, size_t len)
 	if (len)
 		memcpy(pipe->bytes + pipe->begin + pipe->len, bytes, len);
 	pipe->len += len;
+	pipe_moved(pipe);
 }
 
 static void check_rest(hr_conn_t *conn, const struct iovec *iov, int n)
@@ -261,6 +281,7 @@ int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *deli
 		in->len -= some;
 		total += some;
 	}
+	pipe_moved(in);
 	keep_offered(conn, iov, n, total);
 	*delivered = total;
 	return 0;
@@ -324,6 +345,7 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 {
 	conn->in->begin += count;
 	conn->in->len -= count;
+	pipe_moved(conn->in);
 }
 
 int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context)
@@ -349,8 +371,7 @@ size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)
 
 const struct hr_awaited *hr_conn_watch(hr_conn_t *conn)
 {
-	(void)conn;
-	return NULL;
+	return &conn->in->awaited;
 }
 
 static void pipe_release(struct pipe *pipe, int error)

@@ -427,6 +427,59 @@ START_TEST(error_of_the_function_for_short_messages_fails_the_connection)
 }
 END_TEST
 
+/* Whether b takes the message that has arrived. Of three calls in a row, one cannot read in place: see hr_conn_peek. */
+static bool short_progress(void)
+{
+	return ch3_progress_short(pair_b.engine) || ch3_progress_short(pair_b.engine);
+}
+
+START_TEST(short_progress_takes_messages_until_a_poll_is_due)
+{
+	uint32_t i = 0;
+	ck_assert(!short_progress());
+	ck_assert(send_short(i++, 8));
+	pair_settle(); /* the connection is active, and its word is watched */
+	for (int turn = 0; turn < 3; turn++) {
+		uint32_t first = i;
+		ck_assert(!short_progress());
+		for (;; i++) {
+			ck_assert(send_short(i, 8));
+			if (!short_progress())
+				break;
+			ck_assert_uint_lt(i - first, 16);
+			ck_assert_int_eq(pair_b.messages, (int)i + 1);
+			ck_assert(pair_b.message[i].in_place);
+			pair_expect((int)i, i, 8, false);
+		}
+		ck_assert_uint_gt(i - first, 8);
+		ck_assert(!short_progress());
+		ck_assert_int_eq(pair_b.messages, (int)i);
+		pair_settle();
+		ck_assert_int_eq(pair_b.messages, (int)++i);
+	}
+}
+END_TEST
+
+START_TEST(short_progress_leaves_other_messages_to_a_poll)
+{
+	ck_assert(send_short(0, 8));
+	pair_settle();
+	pair_b.declines = 0;
+	ck_assert(send_short(1, 8));
+	ck_assert(!short_progress());
+	pair_settle();
+	ck_assert_ptr_null(pair_send(2, source, 100, 0));
+	ck_assert(!short_progress());
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 3);
+	pair_b.declines = -EBADMSG;
+	ck_assert(send_short(3, 8));
+	ck_assert(short_progress());
+	ck_assert_int_eq(pair_b.failures, 1);
+	ck_assert(!short_progress());
+}
+END_TEST
+
 START_TEST(short_send_does_nothing_if_it_is_not_possible)
 {
 	ck_assert(!send_short(1, 8192));
@@ -645,6 +698,8 @@ int main(void)
 	tcase_add_test(tcase, short_messages_keep_their_order_among_others);
 	tcase_add_test(tcase, declined_short_message_goes_to_the_handler);
 	tcase_add_test(tcase, error_of_the_function_for_short_messages_fails_the_connection);
+	tcase_add_test(tcase, short_progress_takes_messages_until_a_poll_is_due);
+	tcase_add_test(tcase, short_progress_leaves_other_messages_to_a_poll);
 	tcase_add_test(tcase, short_send_does_nothing_if_it_is_not_possible);
 	tcase_add_test(tcase, several_messages_are_under_way_together);
 	tcase_add_test(tcase, an_announcement_is_not_answered_before_it_is_accepted);

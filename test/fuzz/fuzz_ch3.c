@@ -33,6 +33,8 @@ static struct {
 	int n_requests;
 	int failures;
 	uint8_t mode; /* what the handler does with the next message */
+	bool in_turn; /* whether a message has to wait for the payloads before it */
+	bool declines; /* whether the function for short messages takes none */
 } it;
 
 static char payload[PAYLOAD];
@@ -72,6 +74,25 @@ static int on_message(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 	sink->done = on_done;
 	sink->context = receive;
 	return 0;
+}
+
+static bool may_go_ahead(void *context, const ch3_incoming_t *incoming)
+{
+	(void)context, (void)incoming;
+	return !it.in_turn;
+}
+
+static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t header_len, const void *bytes, size_t len)
+{
+	volatile uint8_t read = 0;
+	(void)context;
+	if (vc != it.vc || header_len > CH3_HEADER_MAX)
+		abort();
+	for (size_t i = 0; i < header_len; i++)
+		read = (uint8_t)(read + ((const uint8_t *)header)[i]);
+	for (size_t i = 0; i < len; i++)
+		read = (uint8_t)(read + ((const uint8_t *)bytes)[i]);
+	return it.mode % 16 == 15 ? -EBADMSG : !it.declines;
 }
 
 static void on_failure(void *context, ch3_vc_t *vc, int error)
@@ -147,16 +168,26 @@ static void inject_raw(struct fuzz_input *input)
 	memory_conn_inject(ch3_vc_conn(it.vc), bytes, n);
 }
 
-/* Gets of a few bytes, and whether the engine sees what is behind them. */
+/* Gets of a few bytes, and whether the engine sees what is behind them and may use it. */
 static void change_faults(uint8_t choice)
 {
 	memory_faults.get_max = choice % 64;
 	memory_faults.ahead = choice >> 6 & 1;
+	it.in_turn = choice >> 7;
+}
+
+/* The upper half of an operation's byte says how the engine makes progress. */
+static void progress(uint8_t how)
+{
+	it.declines = how & 1;
+	if (!(how & 2) || !ch3_progress_short(it.engine))
+		ch3_progress_poll(it.engine);
 }
 
 static void step(struct fuzz_input *input)
 {
-	switch (fuzz_u8(input) % 8) {
+	uint8_t operation = fuzz_u8(input);
+	switch (operation % 8) {
 	case 0: inject_raw(input); break;
 	case 1:
 	case 2: inject_packet(input); break;
@@ -164,7 +195,7 @@ static void step(struct fuzz_input *input)
 	case 4: accept_one(fuzz_u8(input)); break;
 	case 5: it.mode = fuzz_u8(input); break;
 	case 6: change_faults(fuzz_u8(input)); break;
-	default: ch3_progress_poll(it.engine); break;
+	default: progress(operation >> 4); break;
 	}
 }
 
@@ -175,7 +206,8 @@ static void open_both(void)
 	memset(&it, 0, sizeof it);
 	if (ch3_open(NULL, &it.engine, &card) || ch3_open(NULL, &it.peer, &peer_card) ||
 	    ch3_register(it.engine, CH3_TYPE_FIRST, on_message, NULL) ||
-	    ch3_register(it.engine, CH3_TYPE_FIRST + 1, on_message, NULL) || ch3_register_ahead(it.engine, CH3_TYPE_FIRST, NULL))
+	    ch3_register(it.engine, CH3_TYPE_FIRST + 1, on_message, NULL) || ch3_register_ahead(it.engine, CH3_TYPE_FIRST, may_go_ahead) ||
+	    ch3_register_short(it.engine, CH3_TYPE_FIRST + 1, on_short))
 		abort();
 	ch3_on_failure(it.engine, on_failure, NULL);
 	if (ch3_connect(it.engine, &peer_card, NULL, NULL, &it.vc) ||
