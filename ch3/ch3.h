@@ -255,7 +255,8 @@ int ch3_progress_poll(ch3_t *engine);
 /*
  * Handles the next message of the latest active connection, if it is one for a function of ch3_register_short and has
  * arrived. Returns whether a handler or failure callback has run. It does not look at other connections, so after at
- * most 16 messages it returns false until ch3_progress_poll or ch3_progress_wait was called: call one of these if it returns false.
+ * most 16 messages it returns false until ch3_progress_poll or ch3_progress_wait was called: call one of these if it
+ * returns false.
  */
 bool ch3_progress_short(ch3_t *engine);
 

@@ -24,7 +24,8 @@
 #define LOOKS_PER_COST 1
 /* Maximum number of ready connections that one look() handles: limits the time of a poll. */
 #define READY_PER_LOOK 64
-/* After this many calls that found a record, ch3_progress_short takes none until ch3_progress_poll has polled all active connections. */
+/* After this many calls that found a record, ch3_progress_short takes none until ch3_progress_poll was called, which
+ * polls all active connections. */
 #define SHORT_IN_A_ROW 16
 
 /*

@@ -43,7 +43,7 @@
 #define BEHIND_PART 8u
 
 #define PREFETCH_BYTES 1024u /* of a record in place, as many lines as a processor fetches at a time */
-#define FURTHER_MOST 20u     /* after a record of more lines, none is prefetched while the next record is awaited (hr_conn_watch) */
+#define FURTHER_MOST 20u     /* after a record of more lines, none is prefetched (hr_conn_watch) */
 
 #define TAIL_RECORDS 16u /* every so many records the sender may measure nearness with the tail */
 

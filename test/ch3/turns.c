@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Turns: while one peer keeps sending short messages, a message of another peer is handled too. Three engines in one process,
- * over shared memory.
+ * Turns: while one peer keeps sending short messages, a message of another peer is handled too. Three engines in one
+ * process, over shared memory.
  */
 #include "ch3/ch3.h"
 
@@ -58,8 +58,9 @@ static void open_ends(void)
 
 static void send_short(int from)
 {
-	char header[8] = { 0 };
-	ck_assert_int_eq(ch3_send(vc_from[from], TYPE, header, sizeof header, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL), 0);
+	const char header[8] = { 0 };
+	const unsigned flags = CH3_SEND_EAGER | CH3_SEND_COPY;
+	ck_assert_int_eq(ch3_send(vc_from[from], TYPE, header, sizeof header, NULL, 0, flags, NULL), 0);
 }
 
 /* Makes the connection the latest active one of the receiver. */

@@ -206,7 +206,8 @@ static void open_both(void)
 	memset(&it, 0, sizeof it);
 	if (ch3_open(NULL, &it.engine, &card) || ch3_open(NULL, &it.peer, &peer_card) ||
 	    ch3_register(it.engine, CH3_TYPE_FIRST, on_message, NULL) ||
-	    ch3_register(it.engine, CH3_TYPE_FIRST + 1, on_message, NULL) || ch3_register_ahead(it.engine, CH3_TYPE_FIRST, may_go_ahead) ||
+	    ch3_register(it.engine, CH3_TYPE_FIRST + 1, on_message, NULL) ||
+	    ch3_register_ahead(it.engine, CH3_TYPE_FIRST, may_go_ahead) ||
 	    ch3_register_short(it.engine, CH3_TYPE_FIRST + 1, on_short))
 		abort();
 	ch3_on_failure(it.engine, on_failure, NULL);
