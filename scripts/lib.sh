@@ -119,9 +119,10 @@ build_tree() {
 	quietly "$1/make.log" make -C "$1" -j"$(nproc)"
 }
 
-# Tests of these names run alone: they look at times, at ports or at what the whole machine has, or they install the tree,
-# which links libraries anew. All others run beside each other, one more than there are processors, because many of them
-# mostly wait.
+# Tests of these names run alone, that is, beside no other test of their tree: they look at times, at ports or at what
+# the whole machine has, or they install the tree, which links libraries anew. Tests of another tree may run at the same
+# time, as in .ci/run. So no test may fail because another one takes the processors, and free_ports (test/ports.sh) draws
+# ports. All other tests run beside each other, one more than there are processors, because many of them mostly wait.
 tests_alone='^test/(tools|alone)/|^test/adi/hrmpicc\.sh$|^test/cuda/(door|daemon|bad_input)/'
 
 # build_tests FOLDER: what make check needs.
@@ -130,7 +131,7 @@ build_tests() { make -C "$1" -j"$(nproc)" check TESTS=; }
 # run_tests FOLDER [VARIABLE=VALUE...]: make check of a tree whose tests are built. It goes on after a failure; the exit
 # status tells of it. The tests that match $tests_left_out do not run. FOLDER/test-times then has the times of each test
 # (test/times.sh). HEADRACE_TEST_JOBS: how many tests run beside each other. HEADRACE_TEST_ALONE: a file that is locked while
-# the tests run that run alone, so that those of another tree wait.
+# the tests run that run alone, so that those of another tree wait. The other tests of that tree do not wait.
 run_tests() {
 	local folder=$1 status=0 tests
 	shift

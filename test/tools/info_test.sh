@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck disable=SC2154 # make check sets it
 # headrace-info: settings and their origin, transports, sections, servers that are not there.
-info="timeout 60 $top_builddir/bench/info/headrace-info"
+info="timeout 180 $top_builddir/bench/info/headrace-info"
 failures=0
 fail() {
 	echo "FAILED: $*"

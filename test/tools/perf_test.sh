@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154 # make check sets it
 # headrace-perf: what it says of a bad command line, and that its three formats hold the same columns and are well
 # formed. No figure is judged here: the machine may be busy.
-perf="timeout 60 $top_builddir/headrace-perf"
+perf="timeout 180 $top_builddir/headrace-perf"
 failures=0
 fail() {
 	echo "FAILED: $*"

@@ -5,8 +5,8 @@
 . "$top_srcdir/test/cuda/door/daemon.sh"
 . "$top_srcdir/test/cuda/door/two_hosts.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 60 $top_builddir/test/cuda/door/knock"
-info="timeout 60 $top_builddir/bench/info/headrace-info"
+knock="timeout 600 $top_builddir/test/cuda/door/knock"
+info="timeout 180 $top_builddir/bench/info/headrace-info"
 "$headraced" --make-key="$work/key" 2> "$work/err" || { echo "SKIP: no key support: built without libsodium"; exit 77; }
 export HEADRACE_LIBDIR=$top_builddir/cuda_remote
 start_daemon "${on_server[@]}" "$headraced" --socket="$work/sock" --no-loopback --driver=echo --key-file="$work/key" \
@@ -19,7 +19,7 @@ hold() {
 	"${@:3}" $knock "$2" new < "$work/$1" > "$work/$1.out" 2> "$work/$1.err" &
 	exec {fd}> "$work/$1"
 	printf 'p\np\n' >&$fd
-	eventually 60 test -s "$work/$1.out" || fail "no session $1: $(cat "$work/$1.err")"
+	eventually 180 test -s "$work/$1.out" || fail "no session $1: $(cat "$work/$1.err")"
 }
 export HEADRACE_KEY_FILE=$work/key
 hold remote $server_address "${on_client[@]}"

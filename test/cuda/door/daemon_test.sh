@@ -9,7 +9,7 @@ socket=$work/d/sock
 server=unix:$socket
 unset HEADRACE_KEY_FILE
 mkdir "$work/d"
-free_ports
+free_ports 2 # nobody listens at the second one
 
 start() { start_daemon "$headraced" --socket="$socket" --no-loopback --driver=echo "$@"; }
 
