@@ -18,7 +18,7 @@ visit() {
 	shift 2
 	[ "$model" = single ] && flags+=" -DNOREDUCE" # its processes die: "unless", with which reduction is not valid
 	(cd "$work" && rm -f pan* && spin -a "$@" "$here/$model.pml" &&
-		${CC:-cc} "$optimisation" -w $flags -DMEMLIM=4000 -o pan pan.c && ./pan -n -m2000000) 2>&1
+		${CC:-cc} "$optimisation" -w $flags -DMEMLIM=4000 -o pan pan.c && ./pan -n -m4000000) 2>&1
 }
 
 report() {
