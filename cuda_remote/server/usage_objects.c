@@ -48,7 +48,7 @@ static uint64_t extent(size_t base, unsigned level)
 	return n ? n : 1;
 }
 
-/* Bytes of an array with so many levels; 0 if the program maps its memory itself, or the driver will refuse it. */
+/* Bytes of an array with this number of levels; 0 if the program maps the memory itself, or the driver will refuse it. */
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
 	uint64_t sum = 0, bits = bits_of(d);

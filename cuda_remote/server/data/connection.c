@@ -137,7 +137,7 @@ static void serve_parcel(struct server_thread *thread, struct server_parcel *par
 	}
 }
 
-/* Chunks whose sending is not waited for are sent while the next parcels are looked for. */
+/* Chunks that were begun and not waited for are sent while the thread looks for the next parcels. */
 static void send_all(struct server_thread *thread)
 {
 	uint64_t count;

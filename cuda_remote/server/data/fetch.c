@@ -109,7 +109,7 @@ static void free_ended(struct fetch *fetch)
 }
 
 /* Lets the stream go on. The failure is latched before: the call that waits for the stream reports it. The call has reported its
- * own. If the client has not been asked for all bytes, it is told. */
+ * own. If the worker has not asked the client for all bytes, a message tells the client that it need send no more. */
 static void close_active(struct server_thread *thread, struct fetch *fetch)
 {
 	pthread_mutex_lock(&lock);

@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 
-/* One of a push's entries in the queue of the data connection: what was counted until it was posted. Messages are sent in the order in
- * which they are counted: who has waited for a stream waits for a number of messages, whichever they are. So what is counted later
- * has another entry, even if this one is still in the queue. */
+/* One of a push's entries in the queue of the data connection: the messages that were counted before the entry was posted. Messages are
+ * sent in the order in which they are counted, because a client that has waited for a stream then waits for a number of messages, not for
+ * particular ones. So messages that are counted later have another entry, even if this one is still in the queue. */
 struct entry {
 	struct server_parcel parcel;
 	struct push *push;
@@ -62,7 +62,7 @@ static struct push *looked_at; /* of the thread of the data connection */
 
 /* ---- what the data connection is told ---- */
 
-/* Gives the entry, of so many messages more, to the data connection, which does not have it. Under the lock. */
+/* Posts the entry, which is not in the queue, to the data connection, and counts its messages. Under the lock. */
 static void tell(struct push *push, unsigned which, uint64_t messages)
 {
 	struct entry *entry = &push->entry[which];
