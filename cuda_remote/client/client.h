@@ -262,9 +262,9 @@ bool rc_held_any(const struct rc_session *session);
  * one. */
 bool rc_held_by_value(const struct rc_session *session);
 
-/* The stream whose handle is at this offset of the arguments that follow head. at -1: RC_TRACK_SEVERAL, as for the per-thread
- * default stream, which each thread has; at < -1: the default stream of the call. Each context has a legacy default stream: for
- * it, a number below all handles, with the index of the call's context. */
+/* Returns the handle of the call's stream. at: offset of the handle in the arguments, which follow head; -1: the call may name any
+ * stream; less than -1: the call uses its default stream. Returns RC_TRACK_SEVERAL for -1 and for the per-thread default stream,
+ * which each thread has. Returns a number below all handles, made of the index of the call's context, for the legacy default stream. */
 uint64_t rc_track_stream(const struct rc_wire_call *head, int at);
 /* The call with this number is about to be sent. */
 void rc_track_note(const struct rc_session *session, struct rc_track *track, uint64_t stream, uint64_t number);

@@ -188,8 +188,8 @@ static uint64_t recording_of(uint64_t event, uint64_t *stream)
 	return __atomic_load_n(&recording->mark, __ATOMIC_SEQ_CST) == mark ? mark : 0;
 }
 
-/* The call has waited for the event, whose recording was this one when the call was sent. If another thread has recorded the event
- * since, the call may have waited for that recording. */
+/* Notes that a call has waited for the event. mark and stream: of the event's recording when the call was sent. If another thread has
+ * recorded the event since, the call may have waited for the later recording, so nothing is noted. */
 static void waited_for_event(struct rc_session *session, uint64_t event, uint64_t mark, uint64_t stream, unsigned bits)
 {
 	struct rc_recording *recording = mark ? rc_handle_recording(event) : NULL;
@@ -370,7 +370,7 @@ bool rc_done_known(const struct rc_link *link, enum rc_call function, const stru
 }
 
 /* True if the client alone knows, or lets the program know, that the event is complete. A driver may still be about to record it.
- * by: another event, whose completion the worker may have told. */
+ * by: another event; if the worker has reported that this event is complete, the first one may be known by it. */
 static bool is_untold(CUevent event, CUevent by)
 {
 	uint64_t stream, other_stream, mark = recording_of((uint64_t)(uintptr_t)event, &stream);
