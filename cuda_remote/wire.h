@@ -216,7 +216,8 @@ static inline uint64_t rc_box_chunk(const struct rc_wire_box *box, uint64_t offs
 /* Arguments of the calls that are not a driver function of their own (api/calls: internal). */
 
 struct rc_wire_copy {
-	uint64_t copy;   /* client: the copy's number, also in its chunks; 0 if the bytes are in this call's payload */
+	uint64_t copy;   /* client: the copy's number, also in its chunks; no other copy of the session has it. 0 if the bytes are in
+			  * this call's payload */
 	uint64_t stream; /* client: handle, or one of CUDA's special values */
 	struct rc_wire_box box;
 	uint32_t staged;   /* client: 1 if the chunks are STAGED packets; copy_up and copy_down only */

@@ -578,10 +578,13 @@ struct server_gate_place {
 uint64_t server_gate_of_copy(uint64_t copy);
 /* Of what the device has done of it: the stream writes the steps of this gate, and nobody waits for it in a stream. */
 uint64_t server_gate_of_done(uint64_t copy);
+/* True: one of these two is closed. The copy is under way, and its number cannot name another copy. */
+bool server_gates_of_copy_exist(uint64_t copy);
 CUresult server_gate_write(CUstream stream, const struct server_gate_place *place, uint32_t step);
 /* The number of steps that the stream has written. No driver is called. */
 uint32_t server_gate_written(uint64_t id);
-/* Makes a closed gate of one or more steps. The stream waits for each of them; step n is the n-th, from 0. */
+/* Makes a closed gate of one or more steps. The stream waits for each of them; step n is the n-th, from 0.
+ * CUDA_ERROR_INVALID_VALUE: a closed gate has this id. */
 CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place);
 /* Puts a step into the stream. After a failure the caller opens the gate. */
 CUresult server_gate_hold(CUstream stream, const struct server_gate_place *place, uint32_t step);

@@ -203,9 +203,21 @@ static void gate_let_go(struct gate *gate)
 	n_gates--;
 }
 
-/* A closed gate in the page, or, if the worker is ending, an open one. Under the lock. */
+/* The closed gate with this id, or NULL. Under the lock. */
+static struct gate *gate_find(uint64_t id)
+{
+	struct gate *gate = gates[id % BUCKETS];
+	while (gate && gate->id != id)
+		gate = gate->next;
+	return gate;
+}
+
+/* A closed gate in the page, or, if the worker is ending, an open one. The id must not be that of a closed gate, as it names the gate
+ * that opens. Under the lock. */
 static CUresult gate_make(struct page *page, uint64_t id, uint32_t steps, struct server_gate_place *place)
 {
+	if (gate_find(id))
+		return CUDA_ERROR_INVALID_VALUE;
 	struct gate *gate = n_gates < GATES_MAX ? malloc(sizeof *gate) : NULL;
 	if (!gate)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -224,9 +236,7 @@ static CUresult gate_make(struct page *page, uint64_t id, uint32_t steps, struct
 void server_gate_pass(uint64_t id, uint32_t step)
 {
 	pthread_mutex_lock(&lock);
-	struct gate *gate = gates[id % BUCKETS];
-	while (gate && gate->id != id)
-		gate = gate->next;
+	struct gate *gate = gate_find(id);
 	if (gate && gate->page->context) {
 		__atomic_store_n(&gate->page->memory[gate->word], gate->first + step, __ATOMIC_RELEASE);
 		if (written)
@@ -252,9 +262,7 @@ void server_gate_open(uint64_t id)
 uint32_t server_gate_written(uint64_t id)
 {
 	pthread_mutex_lock(&lock);
-	struct gate *gate = gates[id % BUCKETS];
-	while (gate && gate->id != id)
-		gate = gate->next;
+	struct gate *gate = gate_find(id);
 	uint32_t steps = 0;
 	if (gate && gate->page->context) {
 		uint32_t value = __atomic_load_n(&gate->page->memory[gate->word], __ATOMIC_ACQUIRE);
@@ -284,6 +292,14 @@ uint64_t server_gate_of_copy(uint64_t copy)
 uint64_t server_gate_of_done(uint64_t copy)
 {
 	return copy | OF_COPY | DONE;
+}
+
+bool server_gates_of_copy_exist(uint64_t copy)
+{
+	pthread_mutex_lock(&lock);
+	bool exist = gate_find(server_gate_of_copy(copy)) || gate_find(server_gate_of_done(copy));
+	pthread_mutex_unlock(&lock);
+	return exist;
 }
 
 CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place)

@@ -302,6 +302,8 @@ CUresult server_fetch_issue(struct server_call *call, const struct rc_wire_copy 
 	void *stream;
 	bool given = false;
 	CUresult result = driver.cuStreamAddCallback ? server_object(RC_KIND_STREAM, copy->stream, &stream) : CUDA_ERROR_NOT_SUPPORTED;
+	if (server_gates_of_copy_exist(copy->copy))
+		result = CUDA_ERROR_INVALID_VALUE;
 	struct fetch *fetch = result == CUDA_SUCCESS ? calloc(1, sizeof *fetch) : NULL;
 	if (result == CUDA_SUCCESS && !fetch)
 		result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -325,9 +325,12 @@ static CUresult prepare(struct server_call *call, const struct rc_wire_copy *cop
 
 CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, const CUDA_MEMCPY3D *array)
 {
-	struct push *push = calloc(1, sizeof *push);
+	bool named = server_gates_of_copy_exist(copy->copy);
+	struct push *push = named ? NULL : calloc(1, sizeof *push);
 	struct server_lane_gates gates;
 	CUstream stream;
+	if (named && server_data_refuse(copy->copy))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!push)
 		return server_data_no_memory(call);
 	*push = (struct push){ .number = call->number, .function = call->thread->head.function,

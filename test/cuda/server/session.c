@@ -498,6 +498,33 @@ static void counted_in_order(void)
 	CHECK(at < before && data.copy[all - 1] == WAITING);
 }
 
+/* A copy whose number is that of a copy under way is refused. The copy under way ends as if there had been no other one: its stream,
+ * which waits for the client to read, goes on. */
+static void named_twice(void)
+{
+	static raw_t data;
+	uint64_t size = 32 << 20, address = 0;
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(!raw_connect(&data, &raw, RC_SERVER_ALL_GPUS) && answers(&data));
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
+	memcpy(&address, raw.results, sizeof address);
+	data.deaf = true;
+	CHECK(!raw_send(&data, ++number, RC_CALL_data_connection, context, NULL, 0, NULL, 0));
+	copy_down(1, 0, address, size, true);
+	copy_down(1, 0, address, size, true);
+	struct rc_wire_copy up = { .copy = 1, .box = { address, size, size, size, 1, 1 } };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up_later, context, &up, sizeof up, NULL, 0));
+	/* A call that waits for a reply, and not for the stream, reports the first failure. */
+	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(answers(&raw));
+	/* The chunks of the copy, and two messages that say what was refused. */
+	while (data.chunks < size / RC_CHUNK_MAX + 2 && !data.failed)
+		raw_poll(&data, 10);
+	CHECK(!data.failed && shipped(0) == data.chunks);
+	copy_down(2, 0, address, 4096, true);
+	CHECK(shipped(0) == size / RC_CHUNK_MAX + 3);
+}
+
 /* Sends what the connection holds back, and reads nothing. */
 static void flush(raw_t *on)
 {
@@ -557,6 +584,7 @@ int main(int argc, char **argv)
 	} tests[] = { { "connections", connections }, { "descriptors", descriptors }, { "arguments", arguments },
 		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "parts", parts_of_arrays },
 		      { "staging", staging }, { "credit", call_behind_credit }, { "counted", counted_in_order },
+		      { "twice", named_twice },
 		      { "placed", placed }, { "managed", managed }, { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {

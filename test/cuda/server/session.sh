@@ -28,6 +28,7 @@ run parts
 run staging
 run credit HEADRACE_RING_BYTES=16384
 run counted
+run twice
 run placed
 run managed
 run grant HEADRACE_SOFTGPU_DEVICES=2
