@@ -127,6 +127,7 @@ bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
 	block->warps_done = 0;
 	block->live_threads = launch->block_threads;
 	block->shared_bytes = launch->shared_bytes;
+	block->turn = (struct turn){ 0 };
 	block->print = (struct print_buffer){ .text = block->print.text, .room = block->print.room };
 	memset(block->barriers, 0, sizeof block->barriers);
 	block->cluster_arrivals = false;

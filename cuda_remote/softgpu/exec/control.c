@@ -141,12 +141,7 @@ CODE op_brx(struct warp *warp, CODE insn)
 	warp_park(warp, jumps->targets[wanted], same, PATH_READY);
 	warp_park(warp, insn, rest, PATH_READY);
 	/* A loop through brx must yield like any other. */
-	if (--warp->fuel < 0) {
-		warp->rotate = true;
-		warp->stop = WARP_YIELD;
-		return NULL;
-	}
-	return warp_next_path(warp);
+	return --warp->fuel < 0 ? warp_out_of_fuel(warp) : warp_next_path(warp);
 }
 
 /* ---- calls */

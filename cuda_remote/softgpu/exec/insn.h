@@ -99,6 +99,7 @@ struct code {
 	uint32_t shared_bytes;    /* static shared memory of the function itself */
 	uint32_t parameter_bytes;
 	bool recursive, calls_indirect, address_taken;
+	uint32_t haste; /* atomic; of a kernel: how soon lanes go ahead in its launches (residency.c) */
 	struct call_site **calls;
 	uint32_t call_count;
 	uint32_t mark; /* of a walk over the call graph */

@@ -329,7 +329,7 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 	launch->helpers_max = pool.threads - 1;
 	if (launch->block_count - 1 < launch->helpers_max)
 		launch->helpers_max = (uint32_t)launch->block_count - 1;
-	residency_init(&launch->residency, most_resident(launch));
+	residency_init(launch, most_resident(launch));
 	size_t bytes = kernel->info.parameter_bytes;
 	launch->thread_ids = malloc(launch->warp_count * sizeof *launch->thread_ids);
 	launch->parameters = malloc(bytes + 1);

@@ -32,6 +32,13 @@
 #define REPORT_WAITING_NS (UINT64_C(10) * 1000000000)
 #define REPORT_RUNNING_NS (UINT64_C(60) * 1000000000)
 
+/* Lanes go ahead (warp.h) if the engine has run for AHEAD_NS, halved as often as the kernel's haste says, and no block has
+ * begun or ended. With the most haste they do so from the beginning of a launch. Of the time between two looks, LOOK_NS
+ * count: in more of it the system probably ran something else. */
+#define AHEAD_NS (UINT64_C(500) * 1000000)
+#define LOOK_NS TURN_NS
+#define HASTE_MOST 31
+
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -39,9 +46,11 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void residency_init(struct residency *residency, uint64_t most)
+void residency_init(struct launch *launch, uint64_t most)
 {
+	struct residency *residency = &launch->residency;
 	*residency = (struct residency){ .most = most };
+	launch->ahead = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED) == HASTE_MOST;
 	residency->end = &residency->first;
 	pthread_mutex_init(&residency->lock, NULL);
 }
@@ -62,13 +71,15 @@ bool residency_begin(struct launch *launch, uint64_t *number)
 		if (*number < launch->block_count)
 			return true;
 	}
-	residency_end(launch);
+	__atomic_fetch_sub(&residency->resident, 1, __ATOMIC_RELAXED);
 	return false;
 }
 
 void residency_end(struct launch *launch)
 {
-	__atomic_fetch_sub(&launch->residency.resident, 1, __ATOMIC_RELAXED);
+	/* Release: whoever finds the new era also finds what the block wrote. */
+	__atomic_fetch_add(&launch->residency.ended, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&launch->residency.resident, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- whether a block waits */
@@ -167,9 +178,85 @@ static bool turn_is_over(struct block *block)
 	return now - turn->began > TURN_NS + (block->memory_size >> 10) * TURN_NS_PER_KIB;
 }
 
+/*
+ * ---- whether lanes go ahead of others of their warp
+ *
+ * An era of a launch ends when a block ends, or when a block is not as it was at the end of its turn before. A block is idle in an
+ * era if a whole turn of it was in that era. If all blocks are idle, no block waits for another one: what a block writes
+ * while others only spin is there before their turns of the next era. So lanes wait for others of their warp, or the
+ * kernel waits for something outside.
+ *
+ * Loops that count or read a clock are never as before. Their lanes go ahead when nothing has happened for long; the next time
+ * that the kernel is launched, after half the time.
+ */
+static uint64_t era_of(const struct residency *residency)
+{
+	return 1 + __atomic_load_n(&residency->changes, __ATOMIC_ACQUIRE) + __atomic_load_n(&residency->ended, __ATOMIC_ACQUIRE);
+}
+
+/* All blocks are resident that may be now. */
+static bool all_begun(const struct launch *launch)
+{
+	return __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) >= launch->block_count ||
+	       __atomic_load_n(&launch->residency.resident, __ATOMIC_RELAXED) >= launch->residency.most;
+}
+
+/* The block's turn has ended, and the block has not. Returns whether all blocks are idle. Under the residency's lock. */
+static bool all_are_idle(struct launch *launch, struct turn *turn)
+{
+	struct residency *residency = &launch->residency;
+	bool as_before = turn->waiting && turn->state == turn->before;
+	turn->before = turn->waiting ? turn->state : 0;
+	if (!as_before)
+		__atomic_fetch_add(&residency->changes, 1, __ATOMIC_RELEASE);
+	uint64_t era = era_of(residency);
+	if (turn->era != era)
+		return false;
+	if (residency->idle_era != era)
+		residency->idle = 0;
+	residency->idle_era = era;
+	residency->idle += turn->idle_era != era;
+	turn->idle_era = era;
+	return residency->idle >= __atomic_load_n(&residency->resident, __ATOMIC_ACQUIRE) && all_begun(launch);
+}
+
+/* Whether the engine has run for long since a block began or ended. Under the residency's lock. */
+static bool nothing_moves(struct launch *launch)
+{
+	struct residency *residency = &launch->residency;
+	uint32_t haste = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED);
+	uint64_t moved = __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) +
+			 __atomic_load_n(&residency->ended, __ATOMIC_RELAXED);
+	uint64_t now = now_ns(), passed = now - residency->looked;
+	residency->unmoved += passed < LOOK_NS ? passed : LOOK_NS;
+	if (moved != residency->moved)
+		residency->unmoved = 0;
+	residency->moved = moved;
+	residency->looked = now;
+	return residency->unmoved >= AHEAD_NS >> haste;
+}
+
+/* The block's turn has ended, and the block has not. Under the residency's lock. */
+static void look_ahead(struct launch *launch, struct block *block)
+{
+	/* Relaxed: it only decides which path of a warp runs next. */
+	if (__atomic_load_n(&launch->ahead, __ATOMIC_RELAXED))
+		return;
+	uint32_t haste = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED);
+	if (all_are_idle(launch, &block->turn))
+		haste = HASTE_MOST;
+	else if (nothing_moves(launch))
+		haste += haste < HASTE_MOST;
+	else
+		return;
+	__atomic_store_n(&launch->kernel->code->haste, haste, __ATOMIC_RELAXED);
+	__atomic_store_n(&launch->ahead, true, __ATOMIC_RELAXED);
+}
+
 enum block_outcome residency_run(struct block *block)
 {
 	enum block_outcome outcome;
+	block->turn.era = era_of(&block->launch->residency);
 	block->turn.stalls = 0;
 	block->turn.record = FIRST_RECORD;
 	block->turn.compare_until = 0;
@@ -216,6 +303,7 @@ void residency_suspend(struct block *block)
 	*residency->end = block;
 	residency->end = &block->next;
 	residency->waiting += block->turn.waiting;
+	look_ahead(launch, block);
 	__atomic_store_n(&residency->suspended, residency->suspended + 1, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&residency->resident, __ATOMIC_RELAXED) >= residency->most &&
 	    __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) < launch->block_count)

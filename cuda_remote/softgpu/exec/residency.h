@@ -10,7 +10,7 @@
 #include "cuda_remote/softgpu/exec/warp.h"
 
 /* most: resident blocks at a time. */
-void residency_init(struct residency *residency, uint64_t most);
+void residency_init(struct launch *launch, uint64_t most);
 void residency_finish(struct residency *residency);
 
 /* The number of the next block, which is resident from now on. False: no block is left, or no more may be resident. */

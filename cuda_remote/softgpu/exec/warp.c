@@ -78,7 +78,7 @@ const struct insn *warp_next_path(struct warp *warp)
 		return NULL;
 	}
 	int n = choose(warp, PATH_READY);
-	/* A path that has used up its fuel may spin for something that lanes do after they meet. */
+	/* If lanes go ahead, a path that has used up its fuel may spin for something that lanes do after they meet. */
 	if ((n < 0 || warp->rotate) && warp->other_count > 1 && collective_meet(warp))
 		n = choose(warp, PATH_READY);
 	if (n < 0) {
@@ -132,7 +132,13 @@ bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted)
 const struct insn *warp_yield(struct warp *warp, const struct insn *at)
 {
 	warp_park(warp, at, warp->mask, PATH_READY);
-	warp->rotate = true;
+	return warp_out_of_fuel(warp);
+}
+
+const struct insn *warp_out_of_fuel(struct warp *warp)
+{
+	/* Relaxed: it only decides which path runs next. */
+	warp->rotate = __atomic_load_n(&warp->block->launch->ahead, __ATOMIC_RELAXED);
 	warp->stop = WARP_YIELD;
 	return NULL;
 }

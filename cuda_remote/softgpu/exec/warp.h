@@ -5,8 +5,11 @@
  *
  * Divergence: the lanes of a warp that are at one instruction are a path. One path runs (warp->mask), the others wait
  * in warp->others. The path in the deepest call runs first, and of several the one at the lowest address, so that paths
- * meet again where control flow joins. A path that has used up its fuel in a loop yields to the path that has waited
- * longest, so that lanes that spin for a lock do not stop the lane that holds it.
+ * meet again where control flow joins. A path that has used up its fuel in a loop yields to other warps and blocks, and then
+ * goes on: programs count on lanes that meet again behind a loop, however long it takes (lanes that exchange values in
+ * shared memory without a barrier). But lanes may spin for what other lanes of their warp do behind the loop, for example
+ * for a lock that one of them holds. Then lanes go ahead (launch->ahead, residency.c): a path out of fuel yields to the path
+ * of its warp that has waited longest.
  */
 #ifndef SOFTGPU_EXEC_WARP_H
 #define SOFTGPU_EXEC_WARP_H
@@ -96,6 +99,9 @@ struct turn {
 	uint64_t state;  /* as recorded */
 	uint64_t began;  /* ns: its first stall */
 	bool waiting;    /* it ended because the block waits */
+	uint64_t era;    /* of the launch (residency.c), when it began */
+	uint64_t before; /* state at the end of the turn before it; 0: the block did not wait then */
+	uint64_t idle_era; /* the last era in which the block was idle */
 };
 
 struct block {
@@ -131,6 +137,11 @@ struct residency {
 	struct block *first, **end; /* suspended blocks, the longest suspended first */
 	uint32_t suspended;        /* their number; read without the lock, too */
 	uint32_t waiting;          /* suspended blocks that wait for others */
+	uint64_t changes;          /* atomic: turns at whose end a block was not as at the end of its turn before */
+	uint64_t ended;            /* atomic: blocks */
+	uint64_t idle_era, idle;   /* the last era in which blocks were idle, and their number */
+	uint64_t moved, looked;    /* blocks begun and ended at the last look, and its time, ns */
+	uint64_t unmoved;          /* time for which the engine ran and that number was the same, ns */
 	uint64_t begun_before, begun_since; /* blocks begun at the last look; since when that number is the same, ns */
 	bool reported;             /* the log has said that the grid may never end */
 };
@@ -152,6 +163,7 @@ struct launch {
 	uint64_t grid_id;
 	uint64_t grid_barrier; /* device address that %envreg1:2 hold in a cooperative launch: { u32 size, barrier; } */
 	/* shared by the workers */
+	bool ahead;           /* atomic: lanes go ahead of others of their warp that spin */
 	uint64_t next_block;  /* atomic: the next block to begin */
 	struct residency residency;
 	int fault;            /* CUresult, atomic: the first one stays */
@@ -182,6 +194,8 @@ bool warp_goes_first(const struct warp *warp, const struct insn *at);
 bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted);
 /* The running path yields; it is to go on at "at". Returns NULL. */
 const struct insn *warp_yield(struct warp *warp, const struct insn *at);
+/* The same for a path that is parked already. */
+const struct insn *warp_out_of_fuel(struct warp *warp);
 /* Ends the launch with result, and logs the fault. lane: the lane that faulted. Returns NULL. */
 const struct insn *warp_fault(struct warp *warp, const struct insn *insn, int lane, CUresult result, const char *what,
 			      uint64_t address);

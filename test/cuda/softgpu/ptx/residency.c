@@ -70,6 +70,26 @@ static const char meeting_chain[] = ".shared .u32 seen;\n" KERNEL(
 	"MEET: bar.sync 0; ld.shared.u32 %w2, [seen]; bar.sync 0; setp.eq.u32 %p3, %w2, 0; @%p3 bra WAIT;\n"
 	"GO: add.u32 %w2, %w2, 1; @!%p1 st.release.gpu.global.u32 [%a2+4], %w2;");
 
+/* A chain in which the last lane of each warp waits. Behind the loop the warp adds up its lanes' values in shared memory without
+ * a barrier, as programs do that count on lanes that have met again. */
+static const char adding_chain[] = ".shared .align 4 .b8 sums[4096];\n" KERNEL(
+	"sub.u32 %w1, %i3, 1; setp.eq.u32 %p2, %i2, %w1; and.b32 %w5, %i1, 31; setp.ne.u32 %p3, %w5, 31; mov.u32 %w2, 0;\n"
+	"@%p3 bra MEET; mov.u32 %w2, 1000; @%p2 bra MEET;\n"
+	"WAIT: ld.volatile.global.u32 %w2, [%a2+8]; setp.eq.u32 %p3, %w2, 0; @%p3 bra WAIT;\n"
+	"MEET: mov.u32 %w3, sums; shl.b32 %w4, %i1, 2; add.u32 %w3, %w3, %w4; st.volatile.shared.u32 [%w3], %w2;\n"
+	"mov.u32 %w6, 16;\n"
+	"ADD: setp.ge.u32 %p4, %w5, %w6; shl.b32 %w7, %w6, 2; add.u32 %w7, %w3, %w7; @%p4 bra ADDED;\n"
+	"ld.volatile.shared.u32 %w8, [%w7]; add.u32 %w2, %w2, %w8; st.volatile.shared.u32 [%w3], %w2;\n"
+	"ADDED: shr.u32 %w6, %w6, 1; setp.ne.u32 %p5, %w6, 0; @%p5 bra ADD;\n"
+	"add.u32 %w2, %w2, 1; fence.acq_rel.gpu; @!%p1 st.volatile.global.u32 [%a2+4], %w2;");
+
+/* The lanes of each warp enter one after the other: the word is a lock for all of the grid. */
+static const char locking[] = ".global .u32 lock;\n" KERNEL(
+	"mov.u32 %w2, 0;\n"
+	"SPIN: @@ atom.global.cas.b32 %w1, [lock], 0, 1; setp.ne.u32 %p2, %w1, 0; @%p2 bra SPIN;\n"
+	"fence.acq_rel.gpu; ld.volatile.global.u32 %w3, [%a1]; add.u32 %w3, %w3, 1; st.volatile.global.u32 [%a1], %w3;\n"
+	"fence.acq_rel.gpu; atom.global.exch.b32 %w1, [lock], 0;");
+
 static const uint32_t block_sizes[] = { 32, 256, 1024 };
 static const unsigned thread_counts[] = { 1, 2, 4 };
 #define SHAPES (ISAS * 9)
@@ -144,6 +164,31 @@ START_TEST(blocks_may_wait_in_loops_of_any_kind)
 	static const char *const chains[] = { counting_chain, sleeping_chain, calling_chain, meeting_chain };
 	use_threads(2);
 	check_chain(chains[_i / 2], _i % 2 ? 1024 : 256);
+}
+END_TEST
+
+START_TEST(lanes_meet_again_behind_a_loop_that_waits_for_blocks)
+{
+	check_chain(adding_chain, use_shape(_i));
+}
+END_TEST
+
+START_TEST(lanes_of_a_warp_take_turns_at_a_lock)
+{
+	/* A loop that only looks, and one whose state never repeats. Lanes go ahead sooner or later, and later launches of the kernel
+	 * need not find that out again. */
+	static const char *const loops[] = { "", "add.u32 %w2, %w2, 1;" };
+	const char *place = strstr(locking, "@@");
+	char text[2048];
+	snprintf(text, sizeof text, "%.*s%s%s", (int)(place - locking), locking, loops[_i], place + 2);
+	use_threads(2);
+	softgpu_program_t *program = load_ptx(text);
+	softgpu_kernel_t *kernel = kernel_of(program, "k");
+	uint32_t *words = device_alloc(sizeof *words);
+	for (int n = 0; n < 20; n++)
+		ck_assert_int_eq(launch_1d(kernel, 3, 64, &words), CUDA_SUCCESS);
+	ck_assert_uint_eq(words[0], 20 * 3 * 64);
+	softgpu_program_unload(program);
 }
 END_TEST
 
@@ -225,6 +270,8 @@ int main(void)
 	tcase_add_loop_test(cases, blocks_of_a_chain_wait_for_the_last_one, 0, SHAPES);
 	tcase_add_loop_test(cases, blocks_meet_at_a_barrier_of_the_grid, 0, SHAPES);
 	tcase_add_loop_test(cases, blocks_may_wait_in_loops_of_any_kind, 0, 8);
+	tcase_add_loop_test(cases, lanes_meet_again_behind_a_loop_that_waits_for_blocks, 0, SHAPES);
+	tcase_add_loop_test(cases, lanes_of_a_warp_take_turns_at_a_lock, 0, 2);
 	tcase_add_test(cases, blocks_wait_for_earlier_ones_in_a_grid_of_any_size);
 	tcase_add_test(cases, a_grid_that_can_make_no_progress_is_reported);
 	return run_tests();
