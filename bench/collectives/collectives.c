@@ -3,13 +3,16 @@
  * Times of blocking collectives: collectives NAMES SIZES MILLISECONDS, started by mpirun. The same source is compiled with Headrace's
  * MPI (collectives_hrmpi) and with Open MPI (collectives_mpi); collectives.py runs both in turns.
  *
- * NAMES and SIZES are lists with commas. For each name and size rank 0 prints a line "NAME BYTES US FLAG": the time of a call,
- * measured as in the OSU benchmarks (a barrier before each call, which is not in the time; the mean over all calls and ranks), and
- * the one-way time of a flag between ranks 0 and 1 in us (0: more ranks than two). A cell takes about MILLISECONDS.
+ * NAMES and SIZES are lists with commas. For each name and size rank 0 prints a line "NAME BYTES MEAN QUARTILE FLAG FLAG": the time
+ * of a call in us, measured as in the OSU benchmarks (a barrier before each call, which is not in the time), the mean and the lower
+ * quartile over the calls, each as the mean of all ranks; and the one-way time of a flag between ranks 0 and 1 in us, before and
+ * after the calls (0: not two ranks). A cell takes about MILLISECONDS. If there are only two ranks and two or more processors, each
+ * rank stays on a processor.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +76,93 @@ static void alltoall(int bytes)
 	MPI_Alltoall(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, MPI_COMM_WORLD);
 }
 
+/* The arrays of the v and w forms: equal blocks, one behind the other. */
+static struct {
+	int *counts, *displs;
+	MPI_Datatype *types;
+} v;
+
+static void set_blocks(int bytes)
+{
+	for (int i = 0; i < ranks; i++) {
+		v.counts[i] = bytes;
+		v.displs[i] = i * bytes;
+		v.types[i] = MPI_BYTE;
+	}
+}
+
+static void gatherv(int bytes)
+{
+	MPI_Gatherv(from, bytes, MPI_BYTE, to, v.counts, v.displs, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void scatterv(int bytes)
+{
+	MPI_Scatterv(from, v.counts, v.displs, MPI_BYTE, to, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void allgatherv(int bytes)
+{
+	MPI_Allgatherv(from, bytes, MPI_BYTE, to, v.counts, v.displs, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static void alltoallv(int bytes)
+{
+	(void)bytes;
+	MPI_Alltoallv(from, v.counts, v.displs, MPI_BYTE, to, v.counts, v.displs, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static void alltoallw(int bytes)
+{
+	(void)bytes;
+	MPI_Alltoallw(from, v.counts, v.displs, v.types, to, v.counts, v.displs, v.types, MPI_COMM_WORLD);
+}
+
+/* Nonblocking forms: started, and waited for. */
+
+static void ibarrier(int bytes)
+{
+	MPI_Request request;
+	(void)bytes;
+	MPI_Ibarrier(MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ibcast(int bytes)
+{
+	MPI_Request request;
+	MPI_Ibcast(from, bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ireduce(int bytes)
+{
+	MPI_Request request;
+	MPI_Ireduce(from, to, bytes / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iallreduce(int bytes)
+{
+	MPI_Request request;
+	MPI_Iallreduce(from, to, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iallgather(int bytes)
+{
+	MPI_Request request;
+	MPI_Iallgather(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ialltoall(int bytes)
+{
+	MPI_Request request;
+	MPI_Ialltoall(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static const struct collective {
 	const char *name;
 	void (*call)(int bytes);
@@ -86,6 +176,17 @@ static const struct collective {
 	{ "scatter", scatter },
 	{ "allgather", allgather },
 	{ "alltoall", alltoall },
+	{ "gatherv", gatherv },
+	{ "scatterv", scatterv },
+	{ "allgatherv", allgatherv },
+	{ "alltoallv", alltoallv },
+	{ "alltoallw", alltoallw },
+	{ "ibarrier", ibarrier },
+	{ "ibcast", ibcast },
+	{ "ireduce", ireduce },
+	{ "iallreduce", iallreduce },
+	{ "iallgather", iallgather },
+	{ "ialltoall", ialltoall },
 };
 
 /* ---- measuring ---- */
@@ -130,21 +231,35 @@ static double flag_us(void)
 	return (MPI_Wtime() - begin) * 1e6 / FLAG_TURNS / 2;
 }
 
-/* Returns the mean time of this rank's calls, us. */
-static double run(const struct collective *collective, int bytes, int calls)
+/* Of a rank's calls, us. */
+struct times {
+	double mean, quartile;
+};
+
+static int order(const void *a, const void *b)
 {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static struct times run(const struct collective *collective, int bytes, int calls)
+{
+	static double each[CALLS_MOST];
 	double sum = 0;
 	for (int i = 0; i < calls; i++) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		double begin = MPI_Wtime();
 		collective->call(bytes);
-		sum += MPI_Wtime() - begin;
+		each[i] = MPI_Wtime() - begin;
+		sum += each[i];
 	}
-	return sum * 1e6 / calls;
+	qsort(each, (size_t)calls, sizeof *each, order);
+	return (struct times){ sum * 1e6 / calls, each[calls / 4] * 1e6 };
 }
 
 static void cell(const struct collective *collective, int bytes, double milliseconds)
 {
+	set_blocks(bytes);
 	double begin = MPI_Wtime();
 	run(collective, bytes, 5);
 	double wanted = milliseconds / 1e3 / (MPI_Wtime() - begin) * 5;
@@ -153,11 +268,11 @@ static void cell(const struct collective *collective, int bytes, double millisec
 	run(collective, bytes, calls / 5 + 1);
 	MPI_Barrier(MPI_COMM_WORLD);
 	double before = flag_us();
-	double us = run(collective, bytes, calls), sum = 0;
+	struct times us = run(collective, bytes, calls), sum;
 	double after = flag_us();
-	MPI_Reduce(&us, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Reduce(&us, &sum, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (!rank)
-		printf("%s %d %.4f %.4f %.4f\n", collective->name, bytes, sum / ranks, before, after);
+		printf("%s %d %.4f %.4f %.4f %.4f\n", collective->name, bytes, sum.mean / ranks, sum.quartile / ranks, before, after);
 }
 
 static void measure(const struct collective *collective, const char *sizes, double milliseconds)
@@ -165,7 +280,7 @@ static void measure(const struct collective *collective, const char *sizes, doub
 	char *list = strdup(sizes), *place = NULL;
 	for (char *size = strtok_r(list, ",", &place); size; size = strtok_r(NULL, ",", &place)) {
 		cell(collective, atoi(size), milliseconds);
-		if (collective->call == barrier)
+		if (collective->call == barrier || collective->call == ibarrier)
 			break;
 	}
 	free(list);
@@ -179,6 +294,20 @@ static const struct collective *find(const char *name)
 	fprintf(stderr, "collectives: there is no collective \"%s\"\n", name);
 	MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 	return NULL;
+}
+
+/* The ranks of a pair must not change processors while a figure is measured. */
+static void stay(void)
+{
+	cpu_set_t all, one;
+	int wanted = rank, cpu = 0;
+	if (ranks != 2 || sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) < 2)
+		return;
+	while (!CPU_ISSET(cpu, &all) || wanted-- > 0)
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof one, &one);
 }
 
 static size_t largest(const char *sizes)
@@ -204,16 +333,23 @@ int main(int argc, char **argv)
 	size_t room = (size_t)ranks * largest(argv[2]) + 64;
 	from = calloc(room, 1);
 	to = calloc(room, 1);
-	if (!from || !to)
+	v.counts = calloc((size_t)ranks, sizeof *v.counts);
+	v.displs = calloc((size_t)ranks, sizeof *v.displs);
+	v.types = calloc((size_t)ranks, sizeof *v.types);
+	if (!from || !to || !v.counts || !v.displs || !v.types)
 		MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 	memset(from, 1, room);
 	memset(to, 1, room);
+	stay();
 	map_flags();
 	char *place = NULL;
 	for (char *name = strtok_r(argv[1], ",", &place); name; name = strtok_r(NULL, ",", &place))
 		measure(find(name), argv[2], atof(argv[3]));
 	free(from);
 	free(to);
+	free(v.counts);
+	free(v.displs);
+	free(v.types);
 	MPI_Finalize();
 	return EXIT_SUCCESS;
 }

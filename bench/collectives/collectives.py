@@ -3,11 +3,12 @@
 """Times of blocking collectives over shared memory: Headrace beside an installed Open MPI, or Headrace's algorithms.
 
     collectives.py              compares with Open MPI: a line for each collective and size
+    collectives.py --before D   and beside the programs of another build, in D
     collectives.py --propose    measures every algorithm of Headrace's table and prints the fastest for each size
 
 Each round starts the programs one after another, so the compared figures lie seconds apart. With two ranks each figure has the
 placement of the two processors beside it: near (a flag takes less than 80 ns one way) or far; figures whose placement changed
-count for nothing. Printed are medians over the rounds.
+count for nothing. Printed are medians over the rounds. On a machine with other work use --quartile and --prefix "chrt -f 1".
 """
 import argparse
 import os
@@ -19,6 +20,9 @@ import sys
 NEAR_US = 0.08
 SPREAD = 1.6       # of the flag before and behind a figure within one placement
 COLLECTIVES = "barrier,bcast,reduce,allreduce,reduce_scatter,gather,scatter,allgather,alltoall"
+OURS, THEIRS = "collectives_hrmpi", "collectives_mpi"
+# With --collectives all: the v and w forms, and nonblocking forms that are waited for at once.
+MORE = "gatherv,scatterv,allgatherv,alltoallv,alltoallw,ibarrier,ibcast,ireduce,iallreduce,iallgather,ialltoall"
 
 
 def placement(before, after):
@@ -27,10 +31,10 @@ def placement(before, after):
     return "" if before == 0 else "near" if max(before, after) < NEAR_US else "far"
 
 
-def run(options, program, algorithms=None):
+def run(options, program, algorithms=None, mca=""):
     """{(collective, bytes, placement): us} of one run."""
-    line = [options.mpirun, "--allow-run-as-root", "--oversubscribe", "-n", str(options.ranks),
-            os.path.join(options.programs, program), options.collectives, options.sizes, str(options.milliseconds)]
+    line = [options.mpirun, "--allow-run-as-root", "--oversubscribe", *mca.split(), "-n", str(options.ranks),
+            *options.prefix.split(), program, options.collectives, options.sizes, str(options.milliseconds)]
     environment = dict(os.environ)
     environment.pop("HEADRACE_MPI_ALGORITHM", None)
     if algorithms:
@@ -40,8 +44,9 @@ def run(options, program, algorithms=None):
         sys.exit(f"collectives: {program} failed with status {done.returncode}")
     found = {}
     for text in done.stdout.splitlines():
-        name, size, us, before, after = text.split()
-        found[name, int(size), placement(float(before), float(after))] = float(us)
+        name, size, mean, quartile, before, after = text.split()
+        us = float(quartile if options.quartile else mean)
+        found[name, int(size), placement(float(before), float(after))] = us
     return found
 
 
@@ -58,16 +63,22 @@ def medians(results):
 def compare(options):
     results = {}
     for _ in range(options.rounds):
-        add(results, "headrace", run(options, "collectives_hrmpi"))
-        add(results, "openmpi", run(options, "collectives_mpi"))
-    print(f"{'collective':15}{'bytes':>9} {'place':6}{'headrace us':>12}{'Open MPI us':>12}{'ratio':>7}{'least':>7}")
-    for cell in sorted(results, key=lambda cell: (COLLECTIVES.find(cell[0]), cell[1:])):
+        if options.before:
+            add(results, "before", run(options, os.path.join(options.before, OURS)))
+        add(results, "headrace", run(options, os.path.join(options.programs, OURS)))
+        add(results, "openmpi", run(options, os.path.join(options.programs, THEIRS), mca=options.mca))
+    ours = ["before", "headrace"] if options.before else ["headrace"]
+    print(f"{'collective':15}{'bytes':>9} {'place':6}" + "".join(f"{name + ' us':>12}" for name in ours) + f"{'Open MPI us':>12}" +
+          "".join(f"{'ratio':>7}{'least':>7}" for name in ours))
+    known = COLLECTIVES.split(",") + MORE.split(",")
+    for cell in sorted(results, key=lambda cell: (known.index(cell[0]), cell[1:])):
         times = results[cell]
-        if cell[2] == "mixed" or len(times) < 2:
+        if cell[2] == "mixed" or len(times) <= len(ours):
             continue
-        ours, theirs = (statistics.median(times[name]) for name in ("headrace", "openmpi"))
-        least = min(times["headrace"]) / min(times["openmpi"])
-        print(f"{cell[0]:15}{cell[1]:9} {cell[2]:6}{ours:12.2f}{theirs:12.2f}{ours / theirs:7.2f}{least:7.2f}")
+        median = {name: statistics.median(each) for name, each in times.items()}
+        print(f"{cell[0]:15}{cell[1]:9} {cell[2]:6}" + "".join(f"{median[name]:12.2f}" for name in [*ours, "openmpi"]) +
+              "".join(f"{median[name] / median['openmpi']:7.2f}{min(times[name]) / min(times['openmpi']):7.2f}"
+                      for name in ours))
 
 
 def algorithms_of(options):
@@ -86,7 +97,7 @@ def propose(options):
     for _ in range(options.rounds):
         for turn in range(max(len(names) for names in algorithms.values())):
             forced = {collective: names[turn] for collective, names in algorithms.items() if turn < len(names)}
-            found = run(options, "collectives_hrmpi", ",".join(f"{c}={a}" for c, a in forced.items()))
+            found = run(options, os.path.join(options.programs, OURS), ",".join(f"{c}={a}" for c, a in forced.items()))
             for cell, us in found.items():
                 if cell[0] in forced:
                     results.setdefault(cell, {}).setdefault(forced[cell[0]], []).append(us)
@@ -105,18 +116,24 @@ def parse():
     parser.add_argument("--mpirun", default=shutil.which("mpirun.openmpi") or shutil.which("mpirun"))
     parser.add_argument("--propose", action="store_true")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--collectives", default=COLLECTIVES)
+    parser.add_argument("--collectives", default=COLLECTIVES, help="names, or all: the v, w and nonblocking forms too")
     parser.add_argument("--sizes", default="8,4096,65536,1048576", help="bytes, of the vector or of one block")
     parser.add_argument("--milliseconds", type=float, default=10, help="of one figure, about")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quartile", action="store_true", help="the lower quartile of the calls instead of their mean")
+    parser.add_argument("--prefix", default="", help="words before each program, for example chrt -f 1")
+    parser.add_argument("--mca", default="", help="words for Open MPI's mpirun, for example --mca coll ^tuned")
+    parser.add_argument("--before", default=None, help="folder with the programs of another build")
     options = parser.parse_args()
+    if options.collectives == "all":
+        options.collectives = COLLECTIVES + "," + MORE
     options.info = options.info or os.path.join(options.programs, "..", "info", "headrace-info")
     return options
 
 
 def main():
     options = parse()
-    needed = ["collectives_hrmpi"] + ([] if options.propose else ["collectives_mpi"])
+    needed = [OURS] + ([] if options.propose else [THEIRS])
     for program in needed:
         if not options.mpirun or not os.path.exists(os.path.join(options.programs, program)):
             print(f"SKIP: {program} or mpirun is missing (Debian: openmpi-bin, libopenmpi-dev and libpmix-dev)")
