@@ -255,7 +255,7 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
 		  MPI_Datatype recvtype, struct adi_comm *comm)
 {
 	struct allgather args = { .comm = comm };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	int class = take_allgather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
 	if (class)
 		return class;
@@ -269,11 +269,8 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
 			class = adi_two_level_use(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false, &levels);
 		if (!class)
 			class = levels ? build_levels(&args, levels, &schedule) : build(&args, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
 	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_iallgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
@@ -297,21 +294,17 @@ int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendty
 		   struct adi_array recvcounts, struct adi_array displs, MPI_Datatype recvtype, struct adi_comm *comm)
 {
 	struct allgather args = { .comm = comm };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	int class = take_allgatherv(&args, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
 	if (class)
 		return class;
 	MPI_Count most = comm->inter ? 0 : longest(&args.receive, comm->size);
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, most)) {
+	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, most))
 		class = adi_node_allgatherv(comm, args.in_place ? NULL : &args.send, &args.receive, most);
-	} else {
+	else
 		class = build(&args, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
-	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,

@@ -141,21 +141,17 @@ int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype
 		 MPI_Datatype recvtype, struct adi_comm *comm)
 {
 	struct alltoall args = { .comm = comm };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	MPI_Count bytes;
 	int class = take_alltoall(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &bytes);
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, bytes)) {
+	if (adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, bytes))
 		class = adi_node_alltoall(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
-	} else {
+	else
 		class = build_alltoall(&args, bytes, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
-	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
@@ -180,20 +176,16 @@ int mpi_alltoallv(const void *sendbuf, struct adi_array sendcounts, struct adi_a
 		  struct adi_comm *comm)
 {
 	struct alltoall args = { .comm = comm };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	int class = take_alltoallv(&args, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES)) {
+	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES))
 		class = adi_node_alltoallv(comm, &args.send, &args.receive);
-	} else {
+	else
 		class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
-	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_ialltoallv(const void *sendbuf, struct adi_array sendcounts, struct adi_array sdispls, MPI_Datatype sendtype,
@@ -220,20 +212,16 @@ int mpi_alltoallw(const void *sendbuf, struct adi_array sendcounts, struct adi_a
 		  struct adi_comm *comm)
 {
 	struct alltoall args = { .comm = comm };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	int class = take_alltoallw(&args, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES)) {
+	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES))
 		class = adi_node_alltoallv(comm, &args.send, &args.receive);
-	} else {
+	else
 		class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
-	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_ialltoallw(const void *sendbuf, struct adi_array sendcounts, struct adi_array sdispls,

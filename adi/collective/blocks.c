@@ -129,10 +129,13 @@ void adi_blocks_hold(const struct adi_blocks *send, const struct adi_blocks *rec
 	hold(receive, n);
 }
 
-void adi_blocks_release(const struct adi_blocks *send, const struct adi_blocks *receive, int n)
+int adi_blocks_end(int class, struct adi_schedule *schedule, const struct adi_blocks *send, const struct adi_blocks *receive, int n)
 {
+	if (!class && schedule)
+		class = adi_schedule_wait(schedule);
 	release(send, n);
 	release(receive, n);
+	return class;
 }
 
 void adi_block_send(struct adi_schedule *schedule, const struct adi_blocks *blocks, int i, int peer)

@@ -135,21 +135,17 @@ int mpi_gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, 
 	       MPI_Datatype recvtype, int root, struct adi_comm *comm)
 {
 	struct gather args = { .comm = comm, .root = root };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	MPI_Count bytes;
 	int class = take_gather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &bytes);
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, bytes)) {
+	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, bytes))
 		class = adi_node_gather(comm, args.sends ? &args.send : NULL, &args.receive, bytes, root);
-	} else {
+	else
 		class = build_gather(&args, bytes, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
-	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_igather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
@@ -194,20 +190,16 @@ int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
 		struct adi_array displs, MPI_Datatype recvtype, int root, struct adi_comm *comm)
 {
 	struct gather args = { .comm = comm, .root = root };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	int class = take_gatherv(&args, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, ADI_UNKNOWN_BYTES)) {
+	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, ADI_UNKNOWN_BYTES))
 		class = adi_node_gatherv(comm, args.sends ? &args.send : NULL, &args.receive, root);
-	} else {
+	else
 		class = build(&args, ADI_ALGORITHM_LINEAR, 0, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
-	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_igatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, struct adi_array recvcounts,

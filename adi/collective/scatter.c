@@ -155,21 +155,17 @@ int mpi_scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
 		MPI_Datatype recvtype, int root, struct adi_comm *comm)
 {
 	struct scatter args = { .comm = comm, .root = root };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	MPI_Count bytes;
 	int class = take_scatter(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &bytes);
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, bytes)) {
+	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, bytes))
 		class = adi_node_scatter(comm, &args.send, args.receives ? &args.receive : NULL, bytes, root);
-	} else {
+	else
 		class = build_scatter(&args, bytes, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
-	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_iscatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
@@ -193,20 +189,16 @@ int mpi_scatterv(const void *sendbuf, struct adi_array sendcounts, struct adi_ar
 		 void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, struct adi_comm *comm)
 {
 	struct scatter args = { .comm = comm, .root = root };
-	struct adi_schedule *schedule;
+	struct adi_schedule *schedule = NULL;
 	int class = take_scatterv(&args, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype);
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, ADI_UNKNOWN_BYTES)) {
+	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, ADI_UNKNOWN_BYTES))
 		class = adi_node_scatterv(comm, &args.send, args.receives ? &args.receive : NULL, root);
-	} else {
+	else
 		class = build(&args, ADI_ALGORITHM_LINEAR, 0, &schedule);
-		if (!class)
-			class = adi_schedule_wait(schedule);
-	}
-	adi_blocks_release(&args.send, &args.receive, adi_peers(comm));
-	return class;
+	return adi_blocks_end(class, schedule, &args.send, &args.receive, adi_peers(comm));
 }
 
 int mpi_iscatterv(const void *sendbuf, struct adi_array sendcounts, struct adi_array displs, MPI_Datatype sendtype,
