@@ -3,16 +3,17 @@
  * Gatherv, scatterv, allgatherv, alltoallv and alltoallw in a shared segment: node.h has the protocol. Only the sender and the
  * receiver of a block know its size. So all but allgatherv take one step, whatever the sizes. A block up to a limit (limit_of_one,
  * limit_of_several) goes through the segment, a longer one is a message; both ranks know which. Who sends to several ranks writes a
- * table of the places of the blocks before them. All ranks know all sizes of an allgatherv, so it takes as many steps as the longest
- * block needs.
+ * table of the places of the blocks before them. All ranks know all sizes of an allgatherv, and of an alltoallv of two ranks, so these
+ * take as many steps as the longest block needs.
  */
 #include "adi/collective/blocks.h"
 #include "adi/collective/node.h"
 
 #include <string.h>
 
-/* Up to this number of ranks, blocks of a gatherv up to NODE_PIECE go through the segment, with more ranks up to NODE_CHUNK. */
+/* Up to this number of ranks, blocks of a gatherv up to NODE_PIECE go through the segment, with more ranks up to MANY_RANKS_BYTES. */
 #define FEW_RANKS 16
+#define MANY_RANKS_BYTES 8192
 
 /* Where a rank's block is, in the data of the step. */
 struct entry {
@@ -32,15 +33,9 @@ static size_t limit_of_several(const struct adi_comm *comm, size_t most)
 	return share < most ? share : most;
 }
 
-/* Of an alltoallv: between two ranks the segment is the quicker way for all lengths. */
-static size_t limit_of_exchange(const struct adi_comm *comm)
-{
-	return limit_of_several(comm, comm->size == 2 ? NODE_LARGE : NODE_PIECE);
-}
-
 static size_t limit_of_one(const struct adi_comm *comm)
 {
-	return comm->size <= FEW_RANKS ? NODE_PIECE : NODE_CHUNK;
+	return comm->size <= FEW_RANKS ? NODE_PIECE : MANY_RANKS_BYTES;
 }
 
 static bool is_short(MPI_Count bytes, size_t limit)
@@ -244,23 +239,65 @@ int adi_node_scatterv(struct adi_comm *comm, const struct adi_blocks *send, cons
 	return class ? class : other;
 }
 
-int adi_node_alltoallv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive)
-{
-	size_t limit = limit_of_exchange(comm);
-	int class;
-	if (start(comm, -1, &class))
-		class = alltoall_short(comm, send, receive, limit);
-	if (!class)
-		class = adi_node_copy_own(send, comm->rank, receive, comm->rank);
-	int other = exchange_long(comm, (struct side){ send, -1 }, (struct side){ receive, -1 }, limit);
-	return class ? class : other;
-}
-
 /* The bytes of a rank's block in the step that begins at byte `at` of each block. */
 static size_t bytes_of_step(const struct adi_blocks *blocks, int i, size_t at)
 {
 	size_t bytes = (size_t)adi_block_bytes(blocks, i), left = bytes > at ? bytes - at : 0;
 	return left < NODE_LARGE ? left : NODE_LARGE;
+}
+
+/* The own blocks are copied while the data of the other rank are on their way. */
+static int pair_step(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, size_t at)
+{
+	struct node_state *node = comm->node;
+	int other = !comm->rank;
+	size_t out = bytes_of_step(send, other, at), in = bytes_of_step(receive, other, at);
+	int class = adi_node_begin(comm, node, out);
+	if (!class) {
+		if (out)
+			class = adi_node_put(node, send, other, at, out, adi_node_data(node, comm->rank, out));
+		adi_node_publish(comm, node, class ? 0 : out);
+		adi_node_prepare(comm, node, NODE_NEXT);
+	}
+	if (!class && at == 0)
+		class = adi_node_copy_own(send, comm->rank, receive, comm->rank);
+	if (!class && in) {
+		class = adi_node_await(comm, node, other, in);
+		if (!class)
+			class = adi_node_get(adi_node_data(node, other, in), receive, other, at, in);
+		if (!class)
+			node->all_done = node->seq - 1;
+	}
+	adi_node_end_step(comm, node);
+	return class;
+}
+
+/* Two ranks know the sizes of both blocks, so they take as many steps as the longer one needs. */
+static int exchange_pair(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive)
+{
+	size_t out = (size_t)adi_block_bytes(send, !comm->rank), in = (size_t)adi_block_bytes(receive, !comm->rank);
+	size_t most = out > in ? out : in, at = 0;
+	adi_schedule_none(comm);
+	adi_node_measure(comm, comm->node, out);
+	int class = most ? MPI_SUCCESS : adi_node_copy_own(send, comm->rank, receive, comm->rank);
+	for (; at < most && !class; at += NODE_LARGE)
+		class = pair_step(comm, send, receive, at);
+	return class;
+}
+
+int adi_node_alltoallv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive)
+{
+	size_t limit = limit_of_several(comm, NODE_PIECE);
+	int class;
+	bool started = start(comm, -1, &class);
+	if (comm->size == 2)
+		return started ? exchange_pair(comm, send, receive) : class;
+	if (started)
+		class = alltoall_short(comm, send, receive, limit);
+	if (!class)
+		class = adi_node_copy_own(send, comm->rank, receive, comm->rank);
+	int other = exchange_long(comm, (struct side){ send, -1 }, (struct side){ receive, -1 }, limit);
+	return class ? class : other;
 }
 
 static int allgather_step(struct adi_comm *comm, const struct adi_blocks *send, int own, const struct adi_blocks *receive, size_t at)

@@ -12,9 +12,10 @@
 enum { RANKS_MAX = 8 };
 
 static int rank, size;
-/* Limits: of the slot, of a slot's chunk, of a block in one step, of a step; about those of alltoallv with 2 to 5 ranks. */
-static const int lengths[] = { 0, 1, 40, 47, 48, 49, 4000, 8191, 8192, 8193, 30000, 52420, 65475, 65535, 65536, 65537, 87360, 87400, 131060,
-			       131072, 262128, 262129, 262143, 262144, 262145, 300000 };
+/* Limits: of the slot, of what bypasses the caches, of a slot's chunk, of a block in one step, of a step; about those of alltoallv with
+ * 2 to 5 ranks. */
+static const int lengths[] = { 0, 1, 40, 47, 48, 49, 2047, 2048, 2049, 4000, 8191, 8192, 8193, 30000, 52420, 65475, 65535, 65536, 65537,
+			       87360, 87400, 131060, 131072, 262128, 262129, 262143, 262144, 262145, 300000 };
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
 /* Bytes from one rank to another in a turn. way: 0, the same for all; 1, different ones; 2, one rank has an empty block. */
@@ -190,8 +191,12 @@ static void in_segment(void)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
 	unsigned long long before = sent();
-	for (int turn = 1; turn <= 10; turn++) /* up to 30,000 bytes */
+	for (int turn = 1; turn <= 13; turn++) /* up to 30,000 bytes */
 		all(turn, 0);
+	if (size == 2) { /* long blocks of two ranks too: 300,000 bytes */
+		alltoall(LENGTHS - 1, 0);
+		alltoallw(LENGTHS - 1, 0);
+	}
 	CHECK(sent() == before);
 	if (size > 1) {
 		MPI_Barrier(MPI_COMM_WORLD);
