@@ -28,7 +28,6 @@
 #define YIELD_NS 1000000
 #define YIELD_RANK_NS 50000
 #define CROWDED 256
-
 /* ---- waiting ---- */
 
 static bool reached(const _Atomic uint64_t *word, uint64_t value)
@@ -200,19 +199,16 @@ char *adi_node_data(const struct node_state *node, int rank, size_t bytes)
 	struct node_slot *slot = slot_of(node, rank);
 	if (bytes <= NODE_INLINE)
 		return slot->of.data;
-	char *chunks = node->chunks + (size_t)rank * NODE_DATA;
-	if (bytes <= NODE_CHUNK)
-		return chunks + node->seq % NODE_SLOTS * NODE_CHUNK;
-	return chunks + NODE_SLOTS * NODE_CHUNK + slot->of.at;
+	return node->chunks + (size_t)rank * NODE_DATA + slot->of.at;
 }
 
 size_t adi_node_piece(const struct node_state *node, size_t bytes)
 {
 	/* Each step of a rank that shares its processor costs a change of processes. */
-	if (bytes <= NODE_CHUNK || node->oversubscribed)
+	if (node->oversubscribed)
 		return bytes < NODE_LARGE ? bytes : NODE_LARGE;
 	size_t piece = bytes / 4 & ~(size_t)63;
-	return piece < NODE_CHUNK ? NODE_CHUNK : piece < NODE_PIECE ? piece : NODE_PIECE;
+	return piece < NODE_PIECE_LEAST ? NODE_PIECE_LEAST : piece < NODE_PIECE ? piece : NODE_PIECE;
 }
 
 /* Reserves bytes of this rank's ring for the data of the step. Returns the last step whose data it overwrites; 0: none. */
@@ -244,6 +240,8 @@ static int wait_for_readers(const struct adi_comm *comm, struct node_state *node
 			return class;
 		uint64_t seen = i == comm->rank ? least : atomic_load_explicit(done, memory_order_acquire);
 		least = seen < least ? seen : least;
+		if (i == (comm->rank + 1) % comm->size)
+			node->seen_done = seen;
 	}
 	node->all_done = least;
 	return MPI_SUCCESS;
@@ -251,14 +249,15 @@ static int wait_for_readers(const struct adi_comm *comm, struct node_state *node
 
 int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes)
 {
-	uint64_t seq = ++node->seq, place = 0;
+	uint64_t seq = ++node->seq, place = seq % NODE_SLOTS * NODE_CHUNK;
 	uint64_t needed = seq > NODE_SLOTS ? seq - NODE_SLOTS : 0;
-	if (bytes > NODE_CHUNK) {
+	if (bytes > NODE_CHUNK || adi_node_past_caches(node, bytes)) {
 		uint64_t before = take_ring(node, bytes, &place);
 		needed = before > needed ? before : needed;
+		place += NODE_SLOTS * NODE_CHUNK;
 	}
 	int class = needed > node->all_done ? wait_for_readers(comm, node, needed) : MPI_SUCCESS;
-	if (!class && bytes > NODE_CHUNK)
+	if (!class && bytes > NODE_INLINE)
 		slot_of(node, comm->rank)->of.at = place;
 	return class;
 }

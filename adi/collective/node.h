@@ -8,8 +8,8 @@
  * each slot, and a ring of NODE_RING bytes.
  *
  * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: 1, 2,
- * ... Slot seq % SLOTS of a rank is for its data of that step. Data of more than NODE_CHUNK bytes lie in the rank's ring, behind
- * the last such data of the rank; the slot says where. Every word has one writer, the rank to which it belongs.
+ * ... Slot seq % SLOTS of a rank is for its data of that step. Data of more than NODE_CHUNK bytes, and if the processors are far apart
+ * those of more than NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word has one writer, the rank to which it belongs.
  *	on write    The writer waits until done >= seq - SLOTS at all ranks: then nobody reads what the slot holds. For the ring it
  *	            waits until done >= the step of the last data that lie where it will write. It writes the data and then
  *	            stores seq in the slot's flag (release).
@@ -36,6 +36,8 @@
 
 #define NODE_SLOTS 16
 #define NODE_CHUNK 8192
+/* Data of more than this are long. If the processors are far apart, they lie in the ring, and the writer's copies bypass its caches. */
+#define NODE_SHORT 2048
 #define NODE_INLINE 48
 #define NODE_GIVEN_UP UINT32_MAX
 /* Most data of a rank in a step. */
@@ -43,7 +45,8 @@
 /* As large as a processor's second cache: if the readers' caches still held the lines that a rank writes, each line would cost three
  * times as much. */
 #define NODE_RING ((size_t)1 << 20)
-/* Most bytes of a step of a pipeline, if each rank has a processor. */
+/* Least and most bytes of a step of a pipeline, if each rank has a processor. */
+#define NODE_PIECE_LEAST 16384
 #define NODE_PIECE 65536
 /* For adi_node_prepare. */
 #define NODE_NEXT 1
@@ -55,8 +58,8 @@ struct node_slot {
 	_Alignas(64) _Atomic uint64_t flag;
 	uint64_t bytes;             /* of data in this step */
 	union {
-		char data[NODE_INLINE]; /* data of at most this size; more lie in the slot's chunk or in the ring */
-		uint64_t at;        /* in the ring, if there are more than NODE_CHUNK bytes */
+		char data[NODE_INLINE]; /* data of at most this size */
+		uint64_t at;        /* where more data lie: offset in the rank's data, in the slot's chunk or in the ring */
 	} of;
 };
 
@@ -100,6 +103,9 @@ struct node_state {
 	struct adi_levels *levels;  /* the ranks are on several machines: two_level.h; NULL: they are not, or it is not known */
 	uint32_t levels_from;       /* number of the first nonblocking collective that may have two levels: two_level.h */
 	uint32_t distances;         /* the last samples of adi_node_measure, one bit each; 1: short */
+	unsigned measures;          /* samples, at most as many as count */
+	unsigned calls_since_sample; /* collectives of long data */
+	uint64_t seen_done;         /* what this rank last read of the done of the next rank */
 };
 
 /* Whether the ranks of the communicator may share a segment. True for an intracommunicator, until an attempt to make the segment
@@ -168,9 +174,14 @@ char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
 /*
  * Copies into the segment. Lines that another processor fetches from this one's cache cost up to 20 times as much as the copy if the
  * processors are far apart (in different caches of the last level). So if they are, long data bypass the caches. measure: looks
- * whether they are, once for each collective of long data: how long a line takes that another rank has written.
+ * whether they are, in some of the collectives of long data. past_caches: whether copies of so many bytes bypass the caches.
  */
 void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size_t bytes);
+bool adi_node_past_caches(const struct node_state *node, size_t bytes);
+/* Measures how long the line of a word of another rank takes. *seen: the value that this rank has last read. UNKNOWN: the other rank has
+ * written nothing since, so the line may have been in this rank's cache. */
+enum node_distance { NODE_UNKNOWN, NODE_NEAR, NODE_FAR };
+enum node_distance adi_node_distance(const _Atomic uint64_t *word, uint64_t *seen);
 void adi_node_copy(const struct node_state *node, void *to, const void *from, size_t bytes);
 void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t bytes);
 int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t bytes);

@@ -107,7 +107,7 @@ static int write_others(const struct adi_comm *comm, struct node_state *node, co
 	if (class)
 		return class;
 	char *to = adi_node_data(node, rank, all);
-	if (all <= NODE_CHUNK && (MPI_Count)range.bytes == adi_block_bytes(send, 0) && send->type->contiguous && adi_blocks_joined(send)) {
+	if (all <= NODE_SHORT && (MPI_Count)range.bytes == adi_block_bytes(send, 0) && send->type->contiguous && adi_blocks_joined(send)) {
 		const char *from = (char *)adi_block_at(send, 0) + send->type->true_lb;
 		size_t before = (size_t)rank * range.bytes;
 		memcpy(to, from, before);

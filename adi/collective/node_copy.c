@@ -8,12 +8,13 @@
 #include <emmintrin.h>
 #endif
 
-/* Shorter data go through the caches in any case. */
-#define LONG 8192
 /* A line arrives in less if the processors are near; with one reading of the clock. */
 #define SHORT_NS 70
 /* The processors are near if all of these samples were short: the wrong answer costs more if they are far. */
 #define SAMPLES 0xff
+#define SAMPLES_NUMBER 8
+/* After the first samples, so many collectives of long data share a sample: it takes the time of a transfer between the processors. */
+#define CALLS_PER_SAMPLE 8
 
 static uint64_t now_ns(void)
 {
@@ -22,17 +23,39 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size_t bytes)
+enum node_distance adi_node_distance(const _Atomic uint64_t *word, uint64_t *seen)
 {
-	if (bytes <= LONG)
-		return;
-	/* The other rank has written its done at the end of its last step. */
-	const _Atomic uint64_t *line = &node->shared->member[(comm->rank + 1) % comm->size].done;
 	uint64_t begin = now_ns();
 	/* Acquire: the clock is read after the line has arrived. */
-	atomic_load_explicit(line, memory_order_acquire);
-	uint64_t ns = now_ns() - begin;
-	node->distances = node->distances << 1 | (ns < SHORT_NS);
+	uint64_t value = atomic_load_explicit(word, memory_order_acquire), ns = now_ns() - begin;
+	bool fresh = value > *seen;
+	*seen = value;
+	return !fresh ? NODE_UNKNOWN : ns < SHORT_NS ? NODE_NEAR : NODE_FAR;
+}
+
+void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size_t bytes)
+{
+	if (bytes <= NODE_SHORT || (node->measures >= SAMPLES_NUMBER && ++node->calls_since_sample < CALLS_PER_SAMPLE))
+		return;
+	/* The other rank writes its done at the end of each step. */
+	int other = (comm->rank + 1) % comm->size;
+	enum node_distance distance = adi_node_distance(&node->shared->member[other].done, &node->seen_done);
+	if (distance == NODE_UNKNOWN)
+		return;
+	node->distances = node->distances << 1 | (distance == NODE_NEAR);
+	node->measures += node->measures < SAMPLES_NUMBER;
+	node->calls_since_sample = 0;
+}
+
+bool adi_node_past_caches(const struct node_state *node, size_t bytes)
+{
+#if defined __SSE2__
+	return bytes > NODE_SHORT && (node->distances & SAMPLES) != SAMPLES;
+#else
+	(void)node;
+	(void)bytes;
+	return false;
+#endif
 }
 
 #if defined __SSE2__
@@ -51,7 +74,7 @@ static void copy_past_caches(char *to, const char *from, size_t bytes)
 void adi_node_copy(const struct node_state *node, void *to, const void *from, size_t bytes)
 {
 #if defined __SSE2__
-	if (bytes > LONG && (node->distances & SAMPLES) != SAMPLES) {
+	if (adi_node_past_caches(node, bytes)) {
 		copy_past_caches(to, from, bytes);
 		return;
 	}
