@@ -28,6 +28,11 @@
 #define YIELD_NS 1000000
 #define YIELD_RANK_NS 50000
 #define CROWDED 256
+/* Pauses before a rank in a barrier looks at the others' flags, if the processors are near or far; barriers for a sample of this. */
+#define PAUSES_NEAR 1
+#define PAUSES_FAR 2
+#define BARRIERS_PER_SAMPLE 64
+
 /* ---- waiting ---- */
 
 static bool reached(const _Atomic uint64_t *word, uint64_t value)
@@ -337,11 +342,29 @@ bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, con
 
 /* ---- barrier ---- */
 
+/* If the other rank comes at the same time, a look at its flag before it has stored it costs two more transfers between the processors:
+ * the writer takes the line back, and the reader fetches it again. Then the ranks also leave the barrier apart. */
+static void give_time(const struct adi_comm *comm, struct node_state *node)
+{
+	if (node->oversubscribed)
+		return;
+	for (int i = 0; i < (node->near ? PAUSES_NEAR : PAUSES_FAR); i++)
+		pause_processor();
+	if (node->barriers++ % BARRIERS_PER_SAMPLE)
+		return;
+	/* The slot was last read in an earlier step. */
+	uint64_t seen = node->seq - 1;
+	enum node_distance distance = adi_node_distance(&slot_of(node, (comm->rank + 1) % comm->size)->flag, &seen);
+	if (distance != NODE_UNKNOWN)
+		node->near = distance == NODE_NEAR;
+}
+
 /* Each rank waits for all others: the ranks leave as soon as the last one has come. */
 static int meet_all(const struct adi_comm *comm, struct node_state *node)
 {
 	adi_node_publish(comm, node, 0);
 	adi_node_prepare(comm, node, NODE_NEXT);
+	give_time(comm, node);
 	return adi_node_await_all(comm, node, 0);
 }
 

@@ -9,7 +9,8 @@
  *
  * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: 1, 2,
  * ... Slot seq % SLOTS of a rank is for its data of that step. Data of more than NODE_CHUNK bytes, and if the processors are far apart
- * those of more than NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word has one writer, the rank to which it belongs.
+ * those of more than NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word
+ * has one writer, the rank to which it belongs.
  *	on write    The writer waits until done >= seq - SLOTS at all ranks: then nobody reads what the slot holds. For the ring it
  *	            waits until done >= the step of the last data that lie where it will write. It writes the data and then
  *	            stores seq in the slot's flag (release).
@@ -103,9 +104,11 @@ struct node_state {
 	struct adi_levels *levels;  /* the ranks are on several machines: two_level.h; NULL: they are not, or it is not known */
 	uint32_t levels_from;       /* number of the first nonblocking collective that may have two levels: two_level.h */
 	uint32_t distances;         /* the last samples of adi_node_measure, one bit each; 1: short */
-	unsigned measures;          /* samples, at most as many as count */
-	unsigned calls_since_sample; /* collectives of long data */
+	unsigned measures;          /* number of samples; stays at that of the bits that count */
+	unsigned long_calls;        /* collectives of long data since the last sample */
 	uint64_t seen_done;         /* what this rank last read of the done of the next rank */
+	unsigned barriers;          /* in which this rank waited for all others */
+	bool near;                  /* the last sample of a barrier was short */
 };
 
 /* Whether the ranks of the communicator may share a segment. True for an intracommunicator, until an attempt to make the segment

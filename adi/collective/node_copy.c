@@ -35,7 +35,7 @@ enum node_distance adi_node_distance(const _Atomic uint64_t *word, uint64_t *see
 
 void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size_t bytes)
 {
-	if (bytes <= NODE_SHORT || (node->measures >= SAMPLES_NUMBER && ++node->calls_since_sample < CALLS_PER_SAMPLE))
+	if (bytes <= NODE_SHORT || (node->measures >= SAMPLES_NUMBER && ++node->long_calls < CALLS_PER_SAMPLE))
 		return;
 	/* The other rank writes its done at the end of each step. */
 	int other = (comm->rank + 1) % comm->size;
@@ -44,7 +44,7 @@ void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size
 		return;
 	node->distances = node->distances << 1 | (distance == NODE_NEAR);
 	node->measures += node->measures < SAMPLES_NUMBER;
-	node->calls_since_sample = 0;
+	node->long_calls = 0;
 }
 
 bool adi_node_past_caches(const struct node_state *node, size_t bytes)
