@@ -279,6 +279,12 @@ void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node
 	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + steps) % NODE_SLOTS]);
 }
 
+void adi_node_give_time(const struct node_state *node, int pauses)
+{
+	for (int i = 0; i < pauses && !node->oversubscribed; i++)
+		pause_processor();
+}
+
 int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, size_t mine)
 {
 	return adi_error(MPI_ERR_TRUNCATE, "rank %d of communicator %s has %zu bytes and this rank %zu; they must agree", rank,
@@ -342,15 +348,11 @@ bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, con
 
 /* ---- barrier ---- */
 
-/* If the other rank comes at the same time, a look at its flag before it has stored it costs two more transfers between the processors:
- * the writer takes the line back, and the reader fetches it again. Then the ranks also leave the barrier apart. */
+/* Waits until the others may have stored their flags. Now and then, looks how far they are. */
 static void give_time(const struct adi_comm *comm, struct node_state *node)
 {
-	if (node->oversubscribed)
-		return;
-	for (int i = 0; i < (node->near ? PAUSES_NEAR : PAUSES_FAR); i++)
-		pause_processor();
-	if (node->barriers++ % BARRIERS_PER_SAMPLE)
+	adi_node_give_time(node, node->near ? PAUSES_NEAR : PAUSES_FAR);
+	if (node->oversubscribed || node->barriers++ % BARRIERS_PER_SAMPLE)
 		return;
 	/* The slot was last read in an earlier step. */
 	uint64_t seen = node->seq - 1;

@@ -173,6 +173,12 @@ size_t adi_node_piece(const struct node_state *node, size_t bytes);
  * have given up the line. NODE_LATER: for collectives in which writers do not wait for readers. NODE_NEXT: for those in which all ranks
  * wait for each other. */
 void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node, unsigned steps);
+/*
+ * Before a rank waits for another one that probably comes at the same time. If it looked at the other rank's flag before that rank has
+ * stored it, the look would cost two more transfers between the processors: the writer takes the line back, and the reader fetches it
+ * again. After a barrier the ranks would also leave apart. A pause takes about 20 ns.
+ */
+void adi_node_give_time(const struct node_state *node, int pauses);
 char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
 /*
  * Copies into the segment. Lines that another processor fetches from this one's cache cost up to 20 times as much as the copy if the

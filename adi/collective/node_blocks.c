@@ -249,6 +249,7 @@ static int scatter_range(struct adi_comm *comm, const struct adi_blocks *send, c
 		adi_node_prepare(comm, node, NODE_LATER);
 	} else {
 		node->seq++;
+		adi_node_give_time(node, 1); /* the root has more to do before its store */
 		class = read_own(comm, node, root, receive, 0, range);
 	}
 	adi_node_end_step(comm, node);

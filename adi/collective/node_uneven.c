@@ -173,6 +173,7 @@ static int scatter_short(struct adi_comm *comm, const struct adi_blocks *send, c
 		adi_node_prepare(comm, node, NODE_LATER);
 	} else {
 		node->seq++;
+		adi_node_give_time(node, 1); /* the root has more to do before its store */
 		if (is_short(adi_block_bytes(receive, 0), limit))
 			class = read_block(comm, node, root, receive, 0);
 	}
