@@ -252,7 +252,7 @@ static void test_bcast_types(enum form form, int n)
 
 static void test_bcast_and_barrier(void)
 {
-	static const int counts[] = { 0, 1, 48, 49, 8192, 8193, 16384, 16385, 65536, 65537, 300001 };
+	static const int counts[] = { 0, 1, 48, 49, 2048, 2049, 8192, 8193, 16384, 16385, 65536, 65537, 300001 };
 	for (int form = BLOCKING; form < FORMS; form++) {
 		for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 			test_bcast_bytes(form, counts[i]);
