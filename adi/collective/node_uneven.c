@@ -15,14 +15,11 @@
 #define FEW_RANKS 16
 #define MANY_RANKS_BYTES 8192
 
-/* Where a rank's block is, in the data of the step. */
-struct entry {
-	uint32_t at, bytes;
-};
-
+/* The table: where the block of each rank begins, in the data of the step, and where the last one ends. A rank without a block has the
+ * place of the next one. */
 static size_t table_bytes(const struct adi_comm *comm)
 {
-	return (size_t)comm->size * sizeof(struct entry);
+	return ((size_t)comm->size + 1) * sizeof(uint32_t);
 }
 
 /* The longest block that goes through the segment, if a rank sends to several ranks. most: an upper limit, even if the step has room
@@ -95,6 +92,12 @@ static int exchange_long(struct adi_comm *comm, struct side send, struct side re
 
 /* ---- short blocks ---- */
 
+static void write_place(char *data, int i, size_t at)
+{
+	uint32_t place = (uint32_t)at;
+	memcpy(data + (size_t)i * sizeof place, &place, sizeof place);
+}
+
 /* Begins a step, and writes the table and the short blocks but the rank's own. */
 static int write_blocks(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, size_t limit)
 {
@@ -109,12 +112,13 @@ static int write_blocks(const struct adi_comm *comm, struct node_state *node, co
 	char *to = adi_node_data(node, comm->rank, all);
 	for (int i = 0; i < comm->size && !class; i++) {
 		MPI_Count bytes = i == comm->rank ? 0 : adi_block_bytes(send, i);
-		struct entry entry = { (uint32_t)at, is_short(bytes, limit) ? (uint32_t)bytes : 0 };
-		memcpy(to + (size_t)i * sizeof entry, &entry, sizeof entry);
-		if (entry.bytes)
-			class = adi_node_put(node, send, i, 0, entry.bytes, to + at);
-		at += entry.bytes;
+		write_place(to, i, at);
+		if (!is_short(bytes, limit))
+			continue;
+		class = adi_node_put(node, send, i, 0, (size_t)bytes, to + at);
+		at += (size_t)bytes;
 	}
+	write_place(to, comm->size, at);
 	adi_node_publish(comm, node, class ? 0 : all);
 	return class;
 }
@@ -123,16 +127,16 @@ static int write_blocks(const struct adi_comm *comm, struct node_state *node, co
 static int read_block(const struct adi_comm *comm, const struct node_state *node, int writer, const struct adi_blocks *receive, int i)
 {
 	size_t all, bytes = (size_t)adi_block_bytes(receive, i);
-	struct entry entry = { 0 };
+	uint32_t place[2] = { 0 }; /* begin and end */
 	int class = adi_node_await_some(comm, node, writer, &all);
 	if (class)
 		return class;
 	const char *from = adi_node_data(node, writer, all);
 	if (all >= table_bytes(comm) && all <= NODE_LARGE)
-		memcpy(&entry, from + (size_t)comm->rank * sizeof entry, sizeof entry);
-	if (entry.bytes != bytes || entry.at > all || all - entry.at < bytes)
-		return adi_node_error_bytes(comm, writer, entry.bytes, bytes);
-	return adi_node_get(from + entry.at, receive, i, 0, bytes);
+		memcpy(place, from + (size_t)comm->rank * sizeof *place, sizeof place);
+	if (place[1] < place[0] || place[1] - place[0] != bytes || place[1] > all)
+		return adi_node_error_bytes(comm, writer, place[1] - place[0], bytes);
+	return adi_node_get(from + place[0], receive, i, 0, bytes);
 }
 
 static int gather_short(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root, size_t limit)
