@@ -89,3 +89,38 @@ int nvmlDeviceGetComputeMode(handle_t device, unsigned *mode)
 		*mode = (unsigned)value;
 	return error;
 }
+
+NVML_EXPORT int nvmlDeviceGetMultiGpuBoard(handle_t device, unsigned *is_multi);
+int nvmlDeviceGetMultiGpuBoard(handle_t device, unsigned *is_multi)
+{
+	int value, error = nvml_check(device, is_multi);
+	if (!error)
+		error = read_attribute(device, CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD, &value);
+	if (!error)
+		*is_multi = (unsigned)value;
+	return error;
+}
+
+enum { P2P_READ, P2P_WRITE, P2P_NVLINK, P2P_ATOMICS, P2P_PCI, P2P_CAPS };
+enum { P2P_STATUS_OK = 0, P2P_STATUS_NOT_SUPPORTED = 5 };
+
+/* CUDA does not say by which link two devices reach each other. */
+NVML_EXPORT int nvmlDeviceGetP2PStatus(handle_t device, handle_t peer, unsigned caps, unsigned *status);
+int nvmlDeviceGetP2PStatus(handle_t device, handle_t peer, unsigned caps, unsigned *status)
+{
+	int value = 0, error = nvml_check(device, status);
+	if (!error)
+		error = nvml_check(peer, status);
+	if (!error && (caps >= P2P_CAPS || device == peer))
+		error = NVML_INVALID_ARGUMENT;
+	if (!error && (caps == P2P_NVLINK || caps == P2P_PCI))
+		error = NVML_NOT_SUPPORTED;
+	if (!error)
+		error = nvml_result_of(nvml_driver.cuDeviceGetP2PAttribute(
+			&value, caps == P2P_ATOMICS ? CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED :
+						      CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED,
+			device->device, peer->device));
+	if (!error)
+		*status = value ? P2P_STATUS_OK : P2P_STATUS_NOT_SUPPORTED;
+	return error;
+}

@@ -124,10 +124,53 @@ int nvmlDeviceGetPciInfo_v2(handle_t device, struct nvml_pci_old *pci)
 	return NVML_SUCCESS;
 }
 
+NVML_EXPORT int nvmlDeviceGetPciInfoExt(handle_t device, struct nvml_pci_ext *pci);
+int nvmlDeviceGetPciInfoExt(handle_t device, struct nvml_pci_ext *pci)
+{
+	int error = nvml_check(device, pci);
+	if (!error && pci->version != NVML_PCI_EXT_1)
+		error = NVML_ARGUMENT_VERSION_MISMATCH;
+	if (error || !device->has_pci)
+		return error ? error : NVML_NOT_SUPPORTED;
+	*pci = (struct nvml_pci_ext){ .version = NVML_PCI_EXT_1, .domain = device->pci.domain, .bus = device->pci.bus,
+				      .device = device->pci.device, .device_id = device->pci.device_id,
+				      .subsystem_id = device->pci.subsystem_id };
+	memcpy(pci->id, device->pci.id, sizeof pci->id);
+	return NVML_SUCCESS;
+}
+
 NVML_EXPORT int nvmlDeviceGetPciInfo(handle_t device, struct nvml_pci_old *pci);
 int nvmlDeviceGetPciInfo(handle_t device, struct nvml_pci_old *pci)
 {
 	return nvmlDeviceGetPciInfo_v2(device, pci);
+}
+
+static int give_zero(handle_t device, unsigned *value)
+{
+	int error = nvml_check(device, value);
+	if (!error)
+		*value = 0;
+	return error;
+}
+
+/* CUDA does not report the brand: the value is NVML_BRAND_UNKNOWN. */
+NVML_EXPORT int nvmlDeviceGetBrand(handle_t device, unsigned *brand);
+int nvmlDeviceGetBrand(handle_t device, unsigned *brand)
+{
+	return give_zero(device, brand);
+}
+
+/* A device of the list is never divided into instances: those of a server's GPU cannot be reached through it. */
+NVML_EXPORT int nvmlDeviceGetMaxMigDeviceCount(handle_t device, unsigned *count);
+int nvmlDeviceGetMaxMigDeviceCount(handle_t device, unsigned *count)
+{
+	return give_zero(device, count);
+}
+
+NVML_EXPORT int nvmlDeviceIsMigDeviceHandle(handle_t device, unsigned *is_instance);
+int nvmlDeviceIsMigDeviceHandle(handle_t device, unsigned *is_instance)
+{
+	return give_zero(device, is_instance);
 }
 
 /* ---- memory ---- */

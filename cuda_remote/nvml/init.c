@@ -180,6 +180,18 @@ int nvmlSystemGetDriverVersion(char *version, unsigned size)
 	return error ? error : nvml_give_text(HR_VERSION, version, size);
 }
 
+/* size: of info->branch. NVIDIA's branches are named as "r580_00"; this driver has one, named after the project. */
+NVML_EXPORT int nvmlSystemGetDriverBranch(struct nvml_branch *info, unsigned size);
+int nvmlSystemGetDriverBranch(struct nvml_branch *info, unsigned size)
+{
+	int error = nvml_ready();
+	if (error || !info)
+		return error ? error : NVML_INVALID_ARGUMENT;
+	if (info->version != NVML_BRANCH_1)
+		return NVML_ARGUMENT_VERSION_MISMATCH;
+	return nvml_give_text("headrace", info->branch, size < sizeof info->branch ? size : sizeof info->branch);
+}
+
 NVML_EXPORT int nvmlSystemGetNVMLVersion(char *version, unsigned size);
 int nvmlSystemGetNVMLVersion(char *version, unsigned size)
 {

@@ -28,6 +28,7 @@ struct nvml_driver {
 	CUresult (*cuDeviceGetUuid_v2)(CUuuid *, CUdevice);
 	CUresult (*cuDeviceGetPCIBusId)(char *, int, CUdevice);
 	CUresult (*cuDeviceGetAttribute)(int *, CUdevice_attribute, CUdevice);
+	CUresult (*cuDeviceGetP2PAttribute)(int *, CUdevice_P2PAttribute, CUdevice, CUdevice);
 	CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *, CUdevice);
 	CUresult (*cuDevicePrimaryCtxRelease_v2)(CUdevice);
 	CUresult (*cuCtxPushCurrent_v2)(CUcontext);

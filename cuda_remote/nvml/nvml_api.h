@@ -64,6 +64,23 @@ struct nvml_pci_old {
 };
 static_assert(sizeof(struct nvml_pci_old) == 52, "nvmlPciInfo_t before version 3");
 
+#define NVML_PCI_EXT_1 (64u | 1u << 24) /* value of version */
+
+struct nvml_pci_ext {
+	uint32_t version, domain, bus, device;
+	uint32_t device_id, subsystem_id, base_class, sub_class; /* 0: not known */
+	char id[32];
+};
+static_assert(sizeof(struct nvml_pci_ext) == 64, "nvmlPciInfoExt_v1_t");
+
+#define NVML_BRANCH_1 (84u | 1u << 24) /* value of version */
+
+struct nvml_branch {
+	uint32_t version;
+	char branch[80];
+};
+static_assert(sizeof(struct nvml_branch) == 84, "nvmlSystemDriverBranchInfo_v1_t");
+
 struct nvml_process_1 {
 	uint32_t pid;
 	uint64_t memory; /* bytes, or NVML_VALUE_UNKNOWN */

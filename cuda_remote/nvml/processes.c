@@ -119,6 +119,40 @@ int nvmlDeviceGetComputeRunningProcesses_v3(handle_t device, unsigned *count, st
 	return give_processes(device, count, infos, sizeof *infos);
 }
 
+/* Sessions draw nothing. Where the sessions are not known, neither is the number of processes that draw. */
+static int give_no_process(handle_t device, unsigned *count)
+{
+	struct nvml_process *list;
+	unsigned n;
+	int error = nvml_check(device, count);
+	if (!error)
+		error = list_processes(device, &list, &n);
+	if (error)
+		return error;
+	free(list);
+	*count = 0;
+	return NVML_SUCCESS;
+}
+
+NVML_EXPORT int nvmlDeviceGetGraphicsRunningProcesses(handle_t device, unsigned *count, void *infos);
+int nvmlDeviceGetGraphicsRunningProcesses(handle_t device, unsigned *count, void *infos)
+{
+	(void)infos;
+	return give_no_process(device, count);
+}
+
+NVML_EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v2(handle_t device, unsigned *count, void *infos);
+int nvmlDeviceGetGraphicsRunningProcesses_v2(handle_t device, unsigned *count, void *infos)
+{
+	return nvmlDeviceGetGraphicsRunningProcesses(device, count, infos);
+}
+
+NVML_EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(handle_t device, unsigned *count, void *infos);
+int nvmlDeviceGetGraphicsRunningProcesses_v3(handle_t device, unsigned *count, void *infos)
+{
+	return nvmlDeviceGetGraphicsRunningProcesses(device, count, infos);
+}
+
 NVML_EXPORT int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size);
 int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size)
 {

@@ -28,6 +28,12 @@ static void check_versions(void)
 	CHECK(NVML(nvmlSystemGetCudaDriverVersion_v2, int *)(&version) == 0 && version == expected);
 	CHECK(NVML(nvmlSystemGetDriverVersion, char *, unsigned)(text, sizeof text) == 0 && *text);
 	CHECK(NVML(nvmlSystemGetDriverVersion, char *, unsigned)(text, 2) == NVML_INSUFFICIENT_SIZE);
+	struct nvml_branch branch = { .version = NVML_BRANCH_1 };
+	CHECK(NVML(nvmlSystemGetDriverBranch, void *, unsigned)(&branch, sizeof branch.branch) == 0 && *branch.branch);
+	CHECK(NVML(nvmlSystemGetDriverBranch, void *, unsigned)(&branch, 2) == NVML_INSUFFICIENT_SIZE);
+	branch.version = 7;
+	CHECK(NVML(nvmlSystemGetDriverBranch, void *, unsigned)(&branch, sizeof branch.branch) ==
+	      NVML_ARGUMENT_VERSION_MISMATCH);
 	CHECK(!strncmp(((const char *(*)(int))find("nvmlErrorString"))(NVML_NOT_FOUND), "no such", 7));
 }
 
@@ -44,6 +50,10 @@ static void check_identity(void *device, void *same(const char *name, const char
 	CHECK(same("nvmlDeviceGetHandleByUUID", text) == device);
 	CHECK(NVML(nvmlDeviceGetPciInfo_v3, void *, struct nvml_pci *)(device, &pci) == 0);
 	CHECK(same("nvmlDeviceGetHandleByPciBusId_v2", pci.id) == device);
+	struct nvml_pci_ext ext = { .version = NVML_PCI_EXT_1 };
+	CHECK(NVML(nvmlDeviceGetPciInfoExt, void *, void *)(device, &ext) == 0 && ext.bus == pci.bus && !strcmp(ext.id, pci.id));
+	ext.version = 7;
+	CHECK(NVML(nvmlDeviceGetPciInfoExt, void *, void *)(device, &ext) == NVML_ARGUMENT_VERSION_MISMATCH);
 	CHECK(same("nvmlDeviceGetHandleByPciBusId", pci.old_id) == device);
 	OK(cuDeviceGetPCIBusId(name, sizeof name, 0));
 	CHECK(same("nvmlDeviceGetHandleByPciBusId_v2", name) == device);
@@ -52,6 +62,42 @@ static void check_identity(void *device, void *same(const char *name, const char
 	CHECK(NVML(nvmlDeviceGetCudaComputeCapability, void *, int *, int *)(device, &major, &minor) == 0);
 	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
 	CHECK(major == value);
+}
+
+static unsigned value_of(const char *name, void *device)
+{
+	unsigned value = 77;
+	CHECK(((int (*)(void *, unsigned *))find(name))(device, &value) == 0);
+	return value;
+}
+
+/* Of two devices if there are two. */
+static void check_peers(void *device, unsigned count)
+{
+	void *peer = NULL;
+	unsigned status = 77;
+	int access;
+	CHECK(NVML(nvmlDeviceGetP2PStatus, void *, void *, unsigned, unsigned *)(device, device, 0, &status) ==
+	      NVML_INVALID_ARGUMENT);
+	if (count < 2)
+		return;
+	CHECK(NVML(nvmlDeviceGetHandleByIndex_v2, unsigned, void **)(1, &peer) == 0);
+	CHECK(NVML(nvmlDeviceGetP2PStatus, void *, void *, unsigned, unsigned *)(device, peer, 0, &status) == 0);
+	OK(cuDeviceCanAccessPeer(&access, 0, 1));
+	CHECK(access == (status == 0));
+	CHECK(NVML(nvmlDeviceGetP2PStatus, void *, void *, unsigned, unsigned *)(device, peer, 2, &status) ==
+	      NVML_NOT_SUPPORTED);
+}
+
+static void check_kind(void *device)
+{
+	int value;
+	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD, 0));
+	CHECK(value_of("nvmlDeviceGetMultiGpuBoard", device) == (unsigned)value);
+	CHECK(value_of("nvmlDeviceGetBrand", device) == 0);
+	CHECK(value_of("nvmlDeviceGetMaxMigDeviceCount", device) == 0);
+	CHECK(value_of("nvmlDeviceIsMigDeviceHandle", device) == 0);
+	CHECK(NVML(nvmlDeviceIsMigDeviceHandle, void *, unsigned *)(&value, NULL) == NVML_INVALID_ARGUMENT);
 }
 
 static void *same(const char *name, const char *text)
@@ -85,6 +131,10 @@ static void check_processes(void *device)
 	struct nvml_process list[8];
 	unsigned count = 8;
 	bool own = false;
+	int drawing = NVML(nvmlDeviceGetGraphicsRunningProcesses_v3, void *, unsigned *, void *)(device, &count, list);
+	CHECK(drawing == NVML_NOT_SUPPORTED || (drawing == 0 && count == 0));
+	CHECK((drawing == 0) == (getenv("HEADRACE_SERVER") != NULL));
+	count = 8;
 	int result = NVML(nvmlDeviceGetComputeRunningProcesses_v3, void *, unsigned *, struct nvml_process *)(device, &count,
 													    list);
 	if (!getenv("HEADRACE_SERVER")) {
@@ -130,8 +180,10 @@ int main(int argc, char **argv)
 	CHECK(NVML(nvmlDeviceGetHandleByIndex_v2, unsigned, void **)(0, &device) == 0);
 	CHECK(NVML(nvmlDeviceGetHandleByIndex_v2, unsigned, void **)(count, &none) == NVML_INVALID_ARGUMENT);
 	CHECK(NVML(nvmlDeviceGetIndex, void *, unsigned *)(&count, &count) == NVML_INVALID_ARGUMENT);
+	check_peers(device, count);
 	check_versions();
 	check_identity(device, same);
+	check_kind(device);
 	check_memory(device);
 	check_processes(device);
 	check_names(argv[1]);

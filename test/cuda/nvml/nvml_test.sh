@@ -6,6 +6,7 @@ softgpu=${top_builddir:?run by make check}/cuda_remote/softgpu/.libs
 export HEADRACE_TEST_DRIVER=$softgpu/libcuda.so.1
 # shellcheck source=test/cuda/remote/remote.sh
 . "${top_srcdir:?}/test/cuda/remote/remote.sh"
+export HEADRACE_SOFTGPU_DEVICES=2
 remote_start
 names=$top_srcdir/cuda_remote/nvml/nvml.names
 program=$top_builddir/test/cuda/nvml/nvml_test
