@@ -266,6 +266,95 @@ static void registered_memory_is_the_kernels_too(void)
 	EXPECT(cuMemHostRegister((void *)(uintptr_t)4096, 4096, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Memory of the pool: kernel and host use it, and it comes back when the stream reaches the free. */
+static void expect_pool_of_host(CUmemoryPool pool, bool managed, unsigned type)
+{
+	CUdeviceptr memory;
+	CUmemoryPool owner;
+	cuuint64_t used;
+	uint32_t count = 3000;
+	unsigned found;
+	unsigned char is_managed = 7;
+	OK(cuMemAllocFromPoolAsync(&memory, 5000, pool, NULL));
+	OK(cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, memory));
+	OK(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory));
+	OK(cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory));
+	CHECK(is_managed == managed && owner == pool && found == type);
+	char *host = (char *)(uintptr_t)memory;
+	memset(host, 1, 5000);
+	OK(launch("write", NULL, &memory, &count));
+	OK(cuCtxSynchronize());
+	CHECK(host[0] == (char)0xA5 && host[2999] == (char)0xA5 && host[3000] == 1 && host[4999] == 1);
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+	CHECK(used == 5000);
+	EXPECT(cuMemFreeHost(host), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFreeAsync(memory, NULL));
+	OK(cuStreamSynchronize(NULL));
+	OK(cuMemAllocFromPoolAsync(&memory, 5000, pool, NULL));
+	OK(cuMemFree(memory));
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+	CHECK(used == 0);
+}
+
+static void pools_hold_managed_and_host_memory(void)
+{
+	static const CUmemLocation places[] = { { .type = CU_MEM_LOCATION_TYPE_NONE },
+						{ .type = CU_MEM_LOCATION_TYPE_DEVICE },
+						{ .type = CU_MEM_LOCATION_TYPE_HOST },
+						{ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA } };
+	CUmemoryPool pool, again, last = NULL;
+	CUmemAccess_flags access;
+	for (unsigned i = 0; i < 4; i++) {
+		CUmemLocation place = places[i];
+		CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = place };
+		OK(cuMemGetDefaultMemPool(&pool, &place, CU_MEM_ALLOCATION_TYPE_MANAGED));
+		CHECK(pool != last);
+		last = pool;
+		OK(cuMemPoolCreate(&pool, &props));
+		expect_pool_of_host(pool, true, CU_MEMORYTYPE_DEVICE);
+		OK(cuMemSetMemPool(&place, CU_MEM_ALLOCATION_TYPE_MANAGED, pool));
+		OK(cuMemGetMemPool(&again, &place, CU_MEM_ALLOCATION_TYPE_MANAGED));
+		CHECK(again == pool);
+		EXPECT(cuDeviceSetMemPool(0, pool), CUDA_ERROR_INVALID_VALUE);
+		OK(cuMemPoolDestroy(pool));
+		OK(cuMemGetMemPool(&again, &place, CU_MEM_ALLOCATION_TYPE_MANAGED));
+		CHECK(again == last);
+		props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+		EXPECT(cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
+	}
+	CUmemLocation host = places[2], nowhere = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 1000000 };
+	OK(cuMemGetDefaultMemPool(&pool, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+	expect_pool_of_host(pool, false, CU_MEMORYTYPE_HOST);
+	OK(cuMemPoolGetAccess(&access, pool, &host));
+	CHECK(access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	OK(cuDeviceGetDefaultMemPool(&again, 0));
+	EXPECT(cuMemPoolGetAccess(&access, again, &host), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemGetDefaultMemPool(&pool, &nowhere, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemGetDefaultMemPool(&pool, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
+	/* Other managed memory is no pool's. */
+	CUdeviceptr managed;
+	OK(cuMemAllocManaged(&managed, 100, CU_MEM_ATTACH_GLOBAL));
+	EXPECT(cuMemFreeAsync(managed, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(managed));
+}
+
+/* A graph's allocations are of device memory. */
+static void pools_of_the_host_are_not_captured(void)
+{
+	CUmemLocation host = { .type = CU_MEM_LOCATION_TYPE_HOST };
+	CUmemoryPool pool;
+	CUstream stream;
+	CUgraph graph;
+	CUdeviceptr memory;
+	OK(cuMemGetDefaultMemPool(&pool, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	EXPECT(cuMemAllocFromPoolAsync(&memory, 100, pool, stream), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy(stream));
+}
+
 /* Memory freed in a stream can be allocated again when the stream reaches the free; its pool counts it until then. */
 static void streams_allocate_and_free(void)
 {
@@ -408,6 +497,8 @@ int main(void)
 	allocations_do_not_overlap();
 	pointers_tell_what_they_point_to(context);
 	registered_memory_is_the_kernels_too();
+	pools_hold_managed_and_host_memory();
+	pools_of_the_host_are_not_captured();
 	streams_allocate_and_free();
 	managed_memory_takes_hints();
 	a_fault_stays_until_the_context_is_reset(context);

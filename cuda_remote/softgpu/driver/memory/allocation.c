@@ -110,7 +110,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 		return result;
 	softgpu_allocation_t found;
 	if (!softgpu_space_find(dptr, &found) || found.base != dptr ||
-	    (found.kind != SOFTGPU_SPACE_DEVICE && found.kind != SOFTGPU_SPACE_MANAGED) ||
+	    (found.kind != SOFTGPU_SPACE_DEVICE && found.kind != SOFTGPU_SPACE_MANAGED && !found.pool) ||
 	    (found.imported && !found.pool)) /* cuIpcCloseMemHandle's */
 		return CUDA_ERROR_INVALID_VALUE;
 	if (found.flags & GRAPH_MEMORY_FLAG) {
@@ -170,7 +170,7 @@ CUresult cuMemFreeHost(void *p)
 		return result;
 	softgpu_allocation_t found;
 	if (!softgpu_space_find((uint64_t)(uintptr_t)p, &found) || found.kind != SOFTGPU_SPACE_HOST ||
-	    found.base != (uint64_t)(uintptr_t)p)
+	    found.base != (uint64_t)(uintptr_t)p || found.pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	return free_range(context, &found);
 }

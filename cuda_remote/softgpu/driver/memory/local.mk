@@ -21,5 +21,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += $(MANAGED_SOURCES) \
 	cuda_remote/softgpu/driver/memory/pointer.c \
 	cuda_remote/softgpu/driver/memory/pool.c \
 	cuda_remote/softgpu/driver/memory/pool.h \
+	cuda_remote/softgpu/driver/memory/pool_place.c \
+	cuda_remote/softgpu/driver/memory/pool_place.h \
 	cuda_remote/softgpu/driver/memory/virtual.c \
 	cuda_remote/softgpu/driver/memory/virtual.h

@@ -9,6 +9,7 @@
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/ipc_handle.h"
+#include "cuda_remote/softgpu/driver/memory/pool_place.h"
 #include "cuda_remote/softgpu/space/shared.h"
 #include "cuda_remote/softgpu/space/space.h"
 
@@ -17,13 +18,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PAGE_ALIGN 4096u
 #define REUSE_POLICIES 3
 #define PURPOSE "pool"
 
-/* The default pool of a device is created at its first use and never destroyed. */
+/* The default pool of a place is created at its first use and never destroyed. */
 struct CUmemPoolHandle_st {
 	handle_t handle;
-	CUdevice device;
+	pool_place_t place;
 	bool is_default;
 	uint64_t most; /* bytes; 0: no limit of its own */
 	int file;      /* descriptor plus 1 of the file of a pool that can be exported; 0: none */
@@ -36,14 +38,14 @@ struct CUmemPoolHandle_st {
 };
 
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
-static CUmemoryPool default_pools[SOFTGPU_MAX_DEVICES], current_pools[SOFTGPU_MAX_DEVICES];
+static CUmemoryPool default_pools[POOL_PLACES], current_pools[POOL_PLACES];
 
-static CUmemoryPool pool_new(CUdevice device, uint64_t most, bool is_default)
+static CUmemoryPool pool_new(const pool_place_t *place, uint64_t most, bool is_default)
 {
 	CUmemoryPool pool = handle_new(HANDLE_POOL, sizeof *pool);
 	if (!pool)
 		return NULL;
-	pool->device = device;
+	pool->place = *place;
 	pool->most = most;
 	pool->is_default = is_default;
 	for (int i = 0; i < REUSE_POLICIES; i++)
@@ -52,16 +54,16 @@ static CUmemoryPool pool_new(CUdevice device, uint64_t most, bool is_default)
 }
 
 /* With the lock held. NULL: no memory. */
-static CUmemoryPool default_pool(CUdevice device)
+static CUmemoryPool default_pool(const pool_place_t *place)
 {
-	if (!default_pools[device])
-		default_pools[device] = pool_new(device, 0, true);
-	return default_pools[device];
+	if (!default_pools[place->index])
+		default_pools[place->index] = pool_new(place, 0, true);
+	return default_pools[place->index];
 }
 
-static CUmemoryPool current_pool(CUdevice device)
+static CUmemoryPool current_pool(const pool_place_t *place)
 {
-	return current_pools[device] ? current_pools[device] : default_pool(device);
+	return current_pools[place->index] ? current_pools[place->index] : default_pool(place);
 }
 
 static CUresult charge(CUmemoryPool pool, uint64_t bytes)
@@ -120,14 +122,19 @@ unsigned pool_handle_types(const void *pool)
 	return ((const struct CUmemPoolHandle_st *)pool)->file ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
 }
 
-/* An allocation that context will own; NULL: no context. The context tells the pool when it frees the allocation. */
+/*
+ * An allocation that context will own; NULL: no context, and the pool is of a device. The context tells the pool when it
+ * frees the allocation.
+ */
 static softgpu_allocation_t new_allocation(CUcontext context, CUmemoryPool pool, size_t bytes)
 {
 	/* Orders nothing: only the context's destruction reads it, and no other call may overlap that. */
 	if (context)
 		__atomic_store_n(&context->memory_freed, pool_note_free, __ATOMIC_RELAXED);
-	return (softgpu_allocation_t){ .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
-				       .device = device_physical(pool->device) };
+	return (softgpu_allocation_t){ .size = bytes, .kind = pool->place.kind, .owner = context, .pool = pool,
+				       .flags = pool->place.kind == SOFTGPU_SPACE_MANAGED ? CU_MEM_ATTACH_GLOBAL : 0,
+				       .device = pool->place.device < 0 ? context->physical :
+									  device_physical(pool->place.device) };
 }
 
 /* Maps pages of the pool's file, from this page on. Freeing the allocation unmaps them. */
@@ -150,7 +157,7 @@ static int map_file(CUmemoryPool pool, softgpu_allocation_t *want, uint64_t page
 static int take(CUmemoryPool pool, softgpu_allocation_t *want)
 {
 	if (!pool->file)
-		return softgpu_space_alloc(want, SOFTGPU_GRANULE);
+		return softgpu_space_alloc(want, want->kind == SOFTGPU_SPACE_DEVICE ? SOFTGPU_GRANULE : PAGE_ALIGN);
 	pthread_mutex_lock(&pools_lock);
 	uint64_t page = pool->file_end, end = page + whole_pages(want->size) / SOFTGPU_SPACE_PAGE;
 	bool grown = end <= UINT32_MAX && !ftruncate(pool->file - 1, (off_t)(end * SOFTGPU_SPACE_PAGE));
@@ -161,14 +168,32 @@ static int take(CUmemoryPool pool, softgpu_allocation_t *want)
 	return grown ? map_file(pool, want, page) : -1;
 }
 
+/* Adds an allocation node to the graph of a stream that captures. Nodes are of device memory only. */
+static CUresult capture_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdeviceptr *address, bool *captured)
+{
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+				   .alloc = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+							     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+									   .id = pool->place.device } },
+					      .bytesize = bytes } };
+	*captured = false;
+	if (pool->place.kind != SOFTGPU_SPACE_DEVICE)
+		return capture_possible() && capture_stream_busy(stream) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	CUresult result = capture_add(stream, &node, NULL, captured);
+	if (*captured && !result)
+		*address = node.alloc.dptr;
+	return result;
+}
+
 CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdeviceptr *address)
 {
 	CUcontext context = stream->context;
 	if (!address)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!pool) {
+		pool_place_t place = pool_place_device(context->device);
 		pthread_mutex_lock(&pools_lock);
-		pool = current_pool(context->device);
+		pool = current_pool(&place);
 		pthread_mutex_unlock(&pools_lock);
 		if (!pool)
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -182,17 +207,9 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 		return CUDA_SUCCESS;
 	}
 	bool captured;
-	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-				   .alloc = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-							     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
-									   .id = pool->device } },
-					      .bytesize = bytes } };
-	CUresult result = capture_add(stream, &node, NULL, &captured);
-	if (result || captured) {
-		if (captured)
-			*address = node.alloc.dptr;
+	CUresult result = capture_alloc(pool, bytes, stream, address, &captured);
+	if (result || captured)
 		return result;
-	}
 	/* Memory whose free a stream has not reached yet still counts as used: wait for the streams, then try again. */
 	result = charge(pool, bytes);
 	if (result && bytes <= pool->most) {
@@ -248,7 +265,7 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 	if (!command)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!softgpu_space_find(address, &command->allocation) || command->allocation.base != address ||
-	    command->allocation.kind != SOFTGPU_SPACE_DEVICE ||
+	    (command->allocation.kind != SOFTGPU_SPACE_DEVICE && !command->allocation.pool) ||
 	    (command->allocation.imported && !command->allocation.pool)) { /* cuIpcCloseMemHandle's */
 		free(command);
 		return CUDA_ERROR_INVALID_VALUE;
@@ -265,9 +282,9 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 }
 
 /* Takes ownership of the file (-1: none). */
-static CUresult pool_with_file(CUdevice device, uint64_t most, int file, bool imported, CUmemoryPool *output)
+static CUresult pool_with_file(const pool_place_t *place, uint64_t most, int file, bool imported, CUmemoryPool *output)
 {
-	CUmemoryPool pool = pool_new(device, most, false);
+	CUmemoryPool pool = pool_new(place, most, false);
 	if (!pool) {
 		if (file >= 0)
 			close(file);
@@ -286,19 +303,20 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 		return result;
 	if (!pool || !poolProps || poolProps->allocType == CU_MEM_ALLOCATION_TYPE_INVALID)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-	    poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE || poolProps->usage ||
-	    (poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+	pool_place_t place;
+	result = pool_place_find(&poolProps->location, poolProps->allocType, &place);
+	if (result)
+		return result;
+	bool shared = poolProps->handleTypes;
+	if (shared && place.kind == SOFTGPU_SPACE_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (poolProps->usage || (shared && (place.kind != SOFTGPU_SPACE_DEVICE ||
+					    poolProps->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!device_valid(poolProps->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
-	int file = -1;
-	if (poolProps->handleTypes) {
-		file = softgpu_shared_file(PURPOSE, device_physical(poolProps->location.id), 0);
-		if (file < 0)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	return pool_with_file(poolProps->location.id, poolProps->maxSize, file, false, pool);
+	int file = shared ? softgpu_shared_file(PURPOSE, device_physical(place.device), 0) : -1;
+	if (shared && file < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return pool_with_file(&place, poolProps->maxSize, file, false, pool);
 }
 
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
@@ -338,8 +356,9 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
 	for (CUdevice i = 0; i < device_count(); i++)
 		if (device_physical(i) == physical)
 			device = i;
+	pool_place_t place = pool_place_device(device);
 	file = fcntl(file, F_DUPFD_CLOEXEC, 0);
-	return file < 0 ? CUDA_ERROR_OPERATING_SYSTEM : pool_with_file(device, 0, file, true, pool_out);
+	return file < 0 ? CUDA_ERROR_OPERATING_SYSTEM : pool_with_file(&place, 0, file, true, pool_out);
 }
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
@@ -405,9 +424,8 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	if (pool->is_default || !handle_retire(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools_lock);
-	for (int i = 0; i < SOFTGPU_MAX_DEVICES; i++)
-		if (current_pools[i] == pool)
-			current_pools[i] = NULL;
+	if (current_pools[pool->place.index] == pool)
+		current_pools[pool->place.index] = NULL;
 	pool->dead = true;
 	bool gone = !pool->used;
 	pthread_mutex_unlock(&pools_lock);
@@ -490,6 +508,12 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 	return result;
 }
 
+/* True for the host and memory that it may access. */
+static bool is_of_host(const struct CUmemPoolHandle_st *pool, const CUmemLocation *location)
+{
+	return pool->place.kind != SOFTGPU_SPACE_DEVICE && location->type == CU_MEM_LOCATION_TYPE_HOST;
+}
+
 /* All devices share one memory: access cannot be revoked and need not be granted. */
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
@@ -499,11 +523,12 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
 	if (count && !map)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		bool host = is_of_host(pool, &map[i].location);
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
 			return CUDA_ERROR_NOT_SUPPORTED;
-		if (!device_valid(map[i].location.id))
+		if (!host && !device_valid(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
-		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE && map[i].location.id == pool->device)
+		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE && (host || map[i].location.id == pool->place.device))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
@@ -514,35 +539,52 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUme
 	CUresult result = init_check_handle(memPool, HANDLE_POOL);
 	if (result)
 		return result;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_valid(location->id))
+	if (!flags || !location)
+		return CUDA_ERROR_INVALID_VALUE;
+	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE && device_valid(location->id);
+	if (!device && !is_of_host(memPool, location))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	return CUDA_SUCCESS;
 }
 
-static CUresult get_pool(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*which)(CUdevice))
+static CUresult get_pool(CUmemoryPool *pool, const pool_place_t *place, CUmemoryPool (*which)(const pool_place_t *))
 {
-	CUresult result = init_check();
-	if (result)
-		return result;
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_valid(device))
-		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&pools_lock);
-	*pool = which(device);
+	*pool = which(place);
 	pthread_mutex_unlock(&pools_lock);
 	return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static CUresult get_pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*which)(const pool_place_t *))
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	pool_place_t place = pool_place_device(device);
+	return device_valid(device) ? get_pool(pool, &place, which) : CUDA_ERROR_INVALID_DEVICE;
+}
+
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
 {
-	return get_pool(pool_out, dev, default_pool);
+	return get_pool_of_device(pool_out, dev, default_pool);
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
-	return get_pool(pool, dev, current_pool);
+	return get_pool_of_device(pool, dev, current_pool);
+}
+
+static CUresult set_pool(const pool_place_t *place, CUmemoryPool pool)
+{
+	if (pool->place.index != place->index || pool->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&pools_lock);
+	current_pools[place->index] = pool;
+	pthread_mutex_unlock(&pools_lock);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
@@ -550,43 +592,39 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	CUresult result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
-	if (!device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (pool->device != dev || pool->imported)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pools_lock);
-	current_pools[dev] = pool;
-	pthread_mutex_unlock(&pools_lock);
-	return CUDA_SUCCESS;
+	pool_place_t place = pool_place_device(dev);
+	return device_valid(dev) ? set_pool(&place, pool) : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* CUDA 13's calls with a location. Pools here hold pinned device memory only. */
-static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
+/* ---- CUDA 13's calls with a location ---- */
+
+static CUresult find_place(const CUmemLocation *location, CUmemAllocationType type, pool_place_t *place)
 {
 	CUresult result = init_check();
 	if (result)
 		return result;
-	if (!location)
-		return CUDA_ERROR_INVALID_VALUE;
-	return location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_NOT_SUPPORTED;
+	return location ? pool_place_find(location, type, place) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult result = check_location(location, type);
-	return result ? result : cuDeviceGetDefaultMemPool(pool_out, location->id);
+	pool_place_t place;
+	CUresult result = find_place(location, type, &place);
+	return result ? result : get_pool(pool_out, &place, default_pool);
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult result = check_location(location, type);
-	return result ? result : cuDeviceGetMemPool(pool, location->id);
+	pool_place_t place;
+	CUresult result = find_place(location, type, &place);
+	return result ? result : get_pool(pool, &place, current_pool);
 }
 
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
-	CUresult result = check_location(location, type);
-	return result ? result : cuDeviceSetMemPool(location->id, pool);
+	pool_place_t place;
+	CUresult result = find_place(location, type, &place);
+	if (!result)
+		result = init_check_handle(pool, HANDLE_POOL);
+	return result ? result : set_pool(&place, pool);
 }
