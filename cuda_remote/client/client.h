@@ -180,6 +180,9 @@ struct rc_link {
 	/* Of done.c. */
 	uint64_t awaited, awaited_stream; /* mark and stream of the recording that the last call waits for */
 	uint64_t copied_in;     /* stream of the last copy_up */
+	uint64_t quiet_number;  /* the session's last call when the client last answered one itself */
+	uint64_t quiet_since;   /* ns, coarse clock: when it had answered QUIET_ANSWERS since that call */
+	unsigned quiet_answers; /* since that call */
 	/* Of delay.c. */
 	bool direct;            /* up, and a send is no system call: nothing is delayed */
 	bool gathers;           /* up, over TCP */
@@ -279,8 +282,9 @@ bool rc_track_any(const struct rc_session *session, const struct rc_track *track
 void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
 /* A call that waits has succeeded. */
 void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
-/* True if the answer of a call that waits is known: success. Its arguments follow head. */
-bool rc_done_known(const struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
+/* True if the answer of a call that waits is known: success. Its arguments follow head. False also if the call is to be sent to
+ * show that the session is in use. */
+bool rc_done_known(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
 /* Launches of a graph may record the event. */
 void rc_done_event_in_graph(CUevent event);
 

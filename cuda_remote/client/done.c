@@ -13,6 +13,7 @@
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "rdma_channel/clock.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -310,12 +311,14 @@ static bool prints(enum rc_call function)
 }
 
 /* The call has told of the failures of all calls before it. A query and copy_wait find work complete and print nothing. Another
- * call that does not print finds no work complete: it is heard if the call before it was. */
+ * call that does not print finds no work complete: it is heard if the call before it was. So is a query if all work was known to
+ * be complete before. */
 static void note_heard(const struct rc_link *link, enum rc_call function, uint64_t number)
 {
 	struct rc_session *session = link->session;
 	uint64_t before = number - 1;
-	if (leaves_failures(link, function) || is_query(function) || function == RC_CALL_copy_wait)
+	if (leaves_failures(link, function) || function == RC_CALL_copy_wait ||
+	    (is_query(function) && rc_link_settled(session) < before))
 		return;
 	if (prints(function))
 		learn(&session->heard, number);
@@ -343,7 +346,27 @@ void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc
 
 /* ---- answers ---- */
 
-bool rc_done_known(const struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
+#define QUIET_ANSWERS 8
+#define QUIET_NS UINT64_C(1000000000)
+
+/* True if the thread has only had calls answered by the client for a second, and no thread of the session has sent any. A server
+ * may end sessions that send nothing (headraced's idle-timeout). */
+static bool is_quiet_for_long(struct rc_link *link)
+{
+	uint64_t numbered = __atomic_load_n(&link->session->numbered, __ATOMIC_RELAXED);
+	if (link->quiet_number != numbered) {
+		link->quiet_number = numbered;
+		link->quiet_answers = 0;
+	}
+	if (link->quiet_answers < QUIET_ANSWERS) {
+		if (++link->quiet_answers == QUIET_ANSWERS)
+			link->quiet_since = hr_now_coarse_ns();
+		return false;
+	}
+	return hr_now_coarse_ns() - link->quiet_since >= QUIET_NS;
+}
+
+bool rc_done_known(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
 {
 	const struct rc_session *session = link->session;
 	uint64_t numbered, stream, needed;
@@ -366,7 +389,7 @@ bool rc_done_known(const struct rc_link *link, enum rc_call function, const stru
 	}
 	return !link->error && !__atomic_load_n(&session->sick, __ATOMIC_RELAXED) &&
 	       !__atomic_load_n(&session->left, __ATOMIC_RELAXED) && !__atomic_load_n(&session->lost, __ATOMIC_RELAXED) &&
-	       !rc_mirror_any();
+	       !rc_mirror_any() && !is_quiet_for_long(link);
 }
 
 /* True if the client alone knows, or lets the program know, that the event is complete. A driver may still be about to record it.

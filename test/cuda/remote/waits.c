@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 enum { ROUNDS = 40, WORDS = 1000, PEER_ROUNDS = 10 };
 
@@ -50,6 +51,17 @@ static void idle_events(void)
 		OK(cuEventRecord(event, i % 2 ? stream : NULL));
 		OK(cuEventQuery(event));
 		OK(cuEventSynchronize(event));
+	}
+}
+
+/* A program that only asks whether work is done, for at least 1.8 s. */
+static void polled(void)
+{
+	kernel_in(stream);
+	OK(cuStreamSynchronize(stream));
+	for (int i = 0; i < 100; i++) {
+		OK(cuStreamQuery(stream));
+		usleep(20000);
 	}
 }
 
@@ -401,7 +413,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = { { "idle", idle_events }, { "streams", streams_again }, { "events", events_again }, { "query", after_a_query },
+	} cases[] = { { "idle", idle_events }, { "streams", streams_again }, { "polled", polled },
+		      { "events", events_again }, { "query", after_a_query },
 		      { "elapsed", elapsed },
 		      { "held", held_stream }, { "blocking", behind_a_blocking_stream }, { "beside", beside_a_held_stream },
 		      { "again", recorded_again }, { "thread", of_another_thread }, { "destroyed", destroyed_stream },

@@ -19,7 +19,7 @@ sent() {
 }
 
 all() {
-	local each
+	local each count
 	for each in held blocking beside again thread destroyed graph contexts context failed sticky; do
 		run $each
 	done
@@ -32,6 +32,9 @@ all() {
 	sent cuStreamQuery 0
 	sent cuEventSynchronize 0
 	sent context_synchronize 0
+	run polled # some are sent, so that the server sees that the session is in use
+	count=$(grep -c "call [0-9]* cuStreamQuery\$" "$folder/err")
+	((count > 0 && count < 90)) || fail "$count of 100 polls were sent"
 	run events
 	sent cuEventSynchronize 40
 	sent cuEventQuery 0
