@@ -166,12 +166,22 @@ static CUgraphNode nth(CUgraph graph, uint32_t index)
 	return node;
 }
 
-/* The clone's nodes take the origins of the old clone's nodes. */
+/* The nodes by their index, for inherit. NULL: no memory, and nth searches for them. */
+static CUgraphNode *index_of(CUgraph graph)
+{
+	CUgraphNode *nodes = calloc(graph->count + 1, sizeof *nodes);
+	for (CUgraphNode node = graph->first; node && nodes; node = node->next)
+		nodes[node->index] = node;
+	return nodes;
+}
+
+/* The clone's nodes take the origins of the old clone's nodes. It cannot fail: the update has been accepted. */
 static void inherit(CUgraph clone, CUgraph old)
 {
+	CUgraphNode *nodes = index_of(old);
 	clone->origin = old->origin;
 	for (CUgraphNode node = clone->first; node; node = node->next) {
-		CUgraphNode before = nth(old, node->event_slot);
+		CUgraphNode before = nodes ? nodes[node->event_slot] : nth(old, node->event_slot);
 		node->origin = before->origin;
 		node->disabled = before->disabled;
 		node->number = before->number;
@@ -180,6 +190,7 @@ static void inherit(CUgraph clone, CUgraph old)
 		for (unsigned i = 0; i < count; i++)
 			inherit(below[i], under[i]);
 	}
+	free(nodes);
 }
 
 static void put_in_place(CUgraphExec exec, CUgraphNode at, CUgraph graph)
