@@ -4,6 +4,7 @@
  * cudaGraphSetConditional (CUDA C++ Programming Guide, "Formatted Output", "Dynamic Global Memory Allocation",
  * "Assertion").
  */
+#define _GNU_SOURCE /* asprintf */
 #include "cuda_remote/softgpu/memory_map.h"
 
 #include "cuda_remote/softgpu/exec/call_frame.h"
@@ -16,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMAT_MAX 4096     /* of one printf */
-#define PIECE_MAX 1024
+#define PIECE_MAX 1024 /* of a conversion, and of texts that need no memory of their own */
+#define TEXT_MAX ((size_t)1 << 24) /* of a format, and of a string that it prints; the rest is cut off */
 #define ARGUMENTS_MAX 32 /* CUDA C++ Programming Guide, "Formatted Output": further arguments are ignored */
 
 __attribute__((format(printf, 2, 3))) static void print_format(struct print_buffer *print, const char *format, ...)
@@ -29,6 +30,20 @@ __attribute__((format(printf, 2, 3))) static void print_format(struct print_buff
 	va_end(args);
 	if (n > 0)
 		output_append(print, piece, (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
+}
+
+/* A conversion of a string: it can be longer than a piece. */
+__attribute__((format(printf, 2, 0))) static void print_text(struct print_buffer *print, const char *format,
+							     const char *text)
+{
+	char *whole;
+	int n = asprintf(&whole, format, text);
+	if (n < 0) {
+		print_format(print, format, text);
+		return;
+	}
+	output_append(print, whole, (size_t)n);
+	free(whole);
 }
 
 /* A string in the device's memory, at most size - 1 of it; false if it goes on outside every allocation. */
@@ -45,6 +60,32 @@ static bool read_string(struct warp *warp, int lane, uint64_t address, char *tex
 	}
 	text[n] = '\0';
 	return true;
+}
+
+/*
+ * A string in the device's memory: in place if it fits, else in memory that the caller frees. NULL: it goes on outside every
+ * allocation. Without host memory for it, it is cut off.
+ */
+static char *read_text(struct warp *warp, int lane, uint64_t address, char place[PIECE_MAX])
+{
+	char *text = place;
+	size_t size = PIECE_MAX;
+	for (;;) {
+		if (!read_string(warp, lane, address, text, size)) {
+			if (text != place)
+				free(text);
+			return NULL;
+		}
+		if (strlen(text) < size - 1 || size >= TEXT_MAX)
+			return text;
+		char *larger = malloc(size * 4);
+		if (!larger)
+			return text;
+		if (text != place)
+			free(text);
+		text = larger;
+		size *= 4;
+	}
 }
 
 /* The arguments of one lane's printf: packed, each at its natural alignment. */
@@ -122,14 +163,15 @@ static uint64_t next_integer(const struct conversion *conversion, bool is_signed
 
 static void print_string(struct print_buffer *print, const char *spec, struct arguments *arguments)
 {
-	char text[PIECE_MAX];
+	char place[PIECE_MAX] = "(null)", *text = place;
 	uint64_t address = next_argument(arguments, 8);
-	if (!address)
-		snprintf(text, sizeof text, "(null)");
-	else if (!read_string(arguments->warp, arguments->lane, address, text, sizeof text))
-		arguments->failed = true;
+	if (address)
+		text = read_text(arguments->warp, arguments->lane, address, place);
+	arguments->failed |= !text;
 	if (!arguments->failed)
-		print_format(print, spec, text);
+		print_text(print, spec, text);
+	if (text != place)
+		free(text);
 }
 
 /* read_spec built the spec: it has only flags, numbers and one conversion, for the one argument passed. */
@@ -166,13 +208,10 @@ static void print_conversion(struct print_buffer *print, struct conversion *conv
 }
 #pragma GCC diagnostic pop
 
-static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint64_t argument_address)
+static int print_formatted(struct warp *warp, int lane, const char *format, uint64_t argument_address)
 {
-	char format[FORMAT_MAX];
 	struct print_buffer *print = &warp->block->print;
 	struct arguments arguments = { warp, lane, argument_address, false, 0 };
-	if (!read_string(warp, lane, format_address, format, sizeof format))
-		return -2;
 	for (const char *p = format; *p; p++) {
 		if (*p != '%' || p[1] == '%' || !p[1]) {
 			output_append(print, p, 1);
@@ -196,6 +235,16 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 			return -2;
 	}
 	return arguments.taken;
+}
+
+/* The number of arguments; -2: a string is outside every allocation. */
+static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint64_t argument_address)
+{
+	char place[PIECE_MAX], *format = read_text(warp, lane, format_address, place);
+	int count = format ? print_formatted(warp, lane, format, argument_address) : -2;
+	if (format != place)
+		free(format);
+	return count;
 }
 
 /* ---- the functions */
@@ -260,19 +309,23 @@ const struct insn *op_set_conditional(struct warp *warp, const struct insn *insn
 	return insn + 1;
 }
 
-/* __assertfail(message, file, line, function, char size) */
-const struct insn *op_assertfail(struct warp *warp, const struct insn *insn)
+static void print_assertion(struct warp *warp, const struct insn *insn, uint32_t lane)
 {
 	char message[256] = "?", file[256] = "?", function[256] = "?";
-	int lane = __builtin_ctz(warp->mask);
 	const struct block *block = warp->block;
-	uint32_t n = (uint32_t)lane;
-	read_string(warp, lane, call_argument(warp, insn, n, 0), message, sizeof message);
-	read_string(warp, lane, call_argument(warp, insn, n, 1), file, sizeof file);
-	read_string(warp, lane, call_argument(warp, insn, n, 3), function, sizeof function);
+	uint32_t(*const ids)[WARP_LANES] = block->launch->thread_ids[warp->index];
+	read_string(warp, (int)lane, call_argument(warp, insn, lane, 0), message, sizeof message);
+	read_string(warp, (int)lane, call_argument(warp, insn, lane, 1), file, sizeof file);
+	read_string(warp, (int)lane, call_argument(warp, insn, lane, 3), function, sizeof function);
 	fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
-		(uint32_t)call_argument(warp, insn, n, 2), function, block->index[0], block->index[1], block->index[2],
-		block->launch->thread_ids[warp->index][0][n], block->launch->thread_ids[warp->index][1][n],
-		block->launch->thread_ids[warp->index][2][n], message);
-	return warp_fault(warp, insn, lane, CUDA_ERROR_ASSERT, "assertion failed", 0);
+		(uint32_t)call_argument(warp, insn, lane, 2), function, block->index[0], block->index[1], block->index[2],
+		ids[0][lane], ids[1][lane], ids[2][lane], message);
+}
+
+/* __assertfail(message, file, line, function, char size): each lane that fails prints a line, as on a GPU. */
+const struct insn *op_assertfail(struct warp *warp, const struct insn *insn)
+{
+	for_each_lane(lane, warp->mask)
+		print_assertion(warp, insn, lane);
+	return warp_fault(warp, insn, __builtin_ctz(warp->mask), CUDA_ERROR_ASSERT, "assertion failed", 0);
 }

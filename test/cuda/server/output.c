@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints from the device: three lines by printf, then a failed assertion. The driver is the software GPU itself. */
+/* Prints from the device: three lines by printf, two long ones, then an assertion that two threads of three fail. The driver is
+ * the software GPU itself. */
 #include "test/cuda/softgpu/driver.h"
 
 static const char ptx[] =
@@ -13,28 +14,59 @@ static const char ptx[] =
 	"	mov.u64 a, hello; cvta.global.u64 a, a; mov.u64 n, 0;\n"
 	"	{ .param .b64 p; .param .b64 q; .param .b32 s; st.param.b64 [p], a; st.param.b64 [q], n; call.uni (s), vprintf, (p, q); ld.param.b32 r, [s]; }\n"
 	"	ret;\n}\n"
+	".visible .entry say(.param .u64 f, .param .u64 l) {\n"
+	"	.reg .b64 a, n; .reg .b32 r;\n"
+	"	ld.param.u64 a, [f]; ld.param.u64 n, [l];\n"
+	"	{ .param .b64 p; .param .b64 q; .param .b32 s; st.param.b64 [p], a; st.param.b64 [q], n; call.uni (s), vprintf, (p, q); ld.param.b32 r, [s]; }\n"
+	"	ret;\n}\n"
 	".visible .entry check() {\n"
-	"	.reg .b64 a, n; .reg .b32 l;\n"
+	"	.reg .b64 a, n; .reg .b32 l; .reg .pred p;\n"
+	"	mov.u32 l, %tid.x; setp.eq.u32 p, l, 1; @p ret;\n"
 	"	mov.u64 a, text; cvta.global.u64 a, a; mov.u32 l, 42; mov.u64 n, 1;\n"
 	"	{ .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;\n"
 	"	st.param.b64 [p0], a; st.param.b64 [p1], a; st.param.b32 [p2], l; st.param.b64 [p3], a; st.param.b64 [p4], n;\n"
 	"	call.uni __assertfail, (p0, p1, p2, p3, p4); }\n"
 	"	ret;\n}\n";
 
+enum { LONG = 6000 };
+
+/* A format of LONG characters, and a string of as many. */
+static void print_long_texts(CUfunction say)
+{
+	static char text[LONG + 1];
+	CUdeviceptr device, format, list = 0;
+	void *parameters[] = { &device, &list };
+	memset(text, 'f', LONG);
+	OK(cuMemAlloc(&device, sizeof text));
+	OK(cuMemcpyHtoD(device, text, sizeof text));
+	OK(cuLaunchKernel(say, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuCtxSynchronize());
+	OK(cuMemAlloc(&format, 16));
+	OK(cuMemAlloc(&list, 8));
+	OK(cuMemsetD8(device, 's', LONG));
+	OK(cuMemcpyHtoD(format, "<%s>\n", 6));
+	OK(cuMemcpyHtoD(list, &device, sizeof device));
+	parameters[0] = &format;
+	OK(cuLaunchKernel(say, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuCtxSynchronize());
+}
+
 int main(void)
 {
 	CUmodule module;
-	CUfunction print, check;
+	CUfunction print, check, say;
 	start();
 	OK(cuModuleLoadData(&module, ptx));
 	OK(cuModuleGetFunction(&print, module, "print"));
 	OK(cuModuleGetFunction(&check, module, "check"));
+	OK(cuModuleGetFunction(&say, module, "say"));
 	for (int i = 0; i < 3; i++) {
 		OK(cuLaunchKernel(print, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 		OK(cuCtxSynchronize());
 		printf("host %d\n", i);
 	}
-	OK(cuLaunchKernel(check, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	print_long_texts(say);
+	OK(cuLaunchKernel(check, 1, 1, 1, 3, 1, 1, 0, NULL, NULL, NULL));
 	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ASSERT);
 	return 0;
 }

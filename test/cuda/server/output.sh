@@ -6,8 +6,14 @@ driver=$build/cuda_remote/softgpu/.libs/libcuda.so.1
 remote_start 2>"$folder/log"
 timeout 100 "$build/test/cuda/server/output" >"$folder/out" 2>"$folder/err" || fail "$(cat "$folder/err" "$folder/log")"
 printf 'line from GPU\nhost 0\nline from GPU\nhost 1\nline from GPU\nhost 2\n' >"$folder/want"
+printf 'f%.0s' {1..6000} >>"$folder/want"
+{ printf '<'; printf 's%.0s' {1..6000}; printf '>\n'; } >>"$folder/want"
 cmp "$folder/out" "$folder/want" || fail "stdout is: $(cat "$folder/out")"
 grep -q '1 > 2:42: 1 > 2: block: \[0,0,0\], thread: \[0,0,0\] Assertion `1 > 2` failed' "$folder/err" ||
 	fail "stderr is: $(cat "$folder/err")"
+for thread in 0 1 2; do
+	count=$(grep -c "thread: \[$thread,0,0\] Assertion" "$folder/err")
+	[ "$count" = $((thread != 1)) ] || fail "$count lines of thread $thread"
+done
 grep 'Assertion' "$folder/log" && fail "the assertion is in the daemon's log"
 exit 0
