@@ -183,32 +183,52 @@ static bool mark_called(struct softgpu_program *program)
 	return indirect;
 }
 
+/* The program's functions in the order in which they were added; *count: how many. */
+static struct code **in_order(struct softgpu_program *program, uint32_t *count)
+{
+	uint32_t n = 0;
+	for (struct code *code = program->codes; code; code = code->next)
+		n++;
+	struct code **codes = ptx_alloc(&program->context, (n + 1) * sizeof *codes);
+	*count = n;
+	for (struct code *code = program->codes; code; code = code->next)
+		codes[--n] = code;
+	return codes;
+}
+
+/* True if the function counts as recursive no longer. */
+static bool remove_from_cycles(struct code *code, bool pointed, bool indirect)
+{
+	bool called = code->mark == MARK_DONE || (code->address_taken && indirect);
+	if (!code->recursive || (called && calls_recursive(code, pointed)))
+		return false;
+	code->recursive = false;
+	return true;
+}
+
 /*
  * A function is recursive if it is on a cycle of calls. A call through a pointer may reach every function whose address
  * is taken. First all functions count as possibly recursive. A function that calls none of these, or that none of these
  * calls, is on no cycle and is removed, until there is no such function. The functions on cycles remain, and those
- * between two cycles, for which the mark does no harm.
+ * between two cycles, for which the mark does no harm. The passes change direction: a chain of functions is removed in
+ * one pass if each is looked at after the one that it calls.
  */
 static void find_recursion(struct softgpu_program *program)
 {
-	bool changed = true;
-	for (struct code *code = program->codes; code; code = code->next)
-		code->recursive = !code->function->is_kernel;
-	while (changed) {
+	uint32_t count;
+	struct code **codes = in_order(program, &count);
+	for (uint32_t i = 0; i < count; i++)
+		codes[i]->recursive = !codes[i]->function->is_kernel;
+	for (bool changed = true, forward = true; changed; forward = !forward) {
 		bool pointed = false, indirect = mark_called(program);
 		changed = false;
-		for (const struct code *code = program->codes; code; code = code->next)
-			pointed |= code->recursive && code->address_taken;
-		for (struct code *code = program->codes; code; code = code->next) {
-			bool called = code->mark == MARK_DONE || (code->address_taken && indirect);
-			if (!code->recursive || (called && calls_recursive(code, pointed)))
-				continue;
-			code->recursive = false;
-			changed = true;
-		}
+		for (uint32_t i = 0; i < count; i++)
+			pointed |= codes[i]->recursive && codes[i]->address_taken;
+		for (uint32_t i = 0; i < count; i++)
+			changed |= remove_from_cycles(codes[forward ? i : count - 1 - i], pointed, indirect);
 	}
-	for (const struct code *code = program->codes; code; code = code->next)
-		program->has_recursion |= code->recursive;
+	for (uint32_t i = 0; i < count; i++)
+		program->has_recursion |= codes[i]->recursive;
 }
 
 /* Bytes of local memory that the deepest chain of calls needs, from this function on. A cycle counts once. */
