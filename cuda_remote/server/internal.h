@@ -532,6 +532,9 @@ void server_quota_release(uint32_t gpu, uint64_t bytes);
 bool server_quota_covers(uint32_t gpu, uint64_t already, uint64_t more);
 /* Counts the charged bytes there from here on, an element for each GPU. Before worker_prepare. */
 void server_quota_count_in(uint64_t *bytes);
+/* Bytes of the GPU's memory that the session's pools keep although the program has freed them (usage_pools.c). give_back: the
+ * pools first return what they can to the driver. */
+uint64_t server_usage_kept(uint32_t gpu, bool give_back);
 /* Lowers the two figures of cuMemGetInfo to what the quota leaves. */
 void server_quota_report(uint32_t gpu, size_t *free_bytes, size_t *total);
 

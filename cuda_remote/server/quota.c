@@ -43,6 +43,13 @@ uint32_t server_quota_gpu(void)
 	return server_quota_index(0);
 }
 
+/* True if the quota has room for the memory that pools keep beside the charged bytes. */
+static bool has_room_for_kept(uint32_t gpu, uint64_t charged)
+{
+	uint64_t room = quota[gpu] - charged;
+	return server_usage_kept(gpu, false) <= room || server_usage_kept(gpu, true) <= room;
+}
+
 bool server_quota_charge(uint32_t gpu, uint64_t bytes)
 {
 	uint64_t limit = quota[gpu], before;
@@ -51,7 +58,7 @@ bool server_quota_charge(uint32_t gpu, uint64_t bytes)
 		before = __atomic_load_n(&used[gpu], __ATOMIC_RELAXED);
 	} else {
 		before = __atomic_fetch_add(&used[gpu], bytes, __ATOMIC_RELAXED);
-		if (!limit || before <= limit - bytes)
+		if (!limit || (before <= limit - bytes && has_room_for_kept(gpu, before + bytes)))
 			return true;
 		server_quota_release(gpu, bytes);
 	}
@@ -80,6 +87,7 @@ void server_quota_report(uint32_t gpu, size_t *free_bytes, size_t *total)
 	uint64_t limit = quota[gpu], now = __atomic_load_n(&used[gpu], __ATOMIC_RELAXED);
 	if (!limit)
 		return;
+	now += server_usage_kept(gpu, false);
 	uint64_t left = now < limit ? limit - now : 0;
 	if (*total > limit)
 		*total = limit;

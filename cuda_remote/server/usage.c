@@ -2,7 +2,7 @@
 /*
  * Counts for headrace-info: calls served, and device memory in use. The driver's functions that allocate and free are
  * replaced by functions that charge the session's quota, count, and call them. Destroying or resetting a context
- * subtracts the memory that was allocated in it. Arrays and limits: usage_objects.c.
+ * subtracts the memory that was allocated in it. Arrays and limits: usage_objects.c. Pools: usage_pools.c.
  */
 #include "cuda_remote/server/usage.h"
 
@@ -384,4 +384,5 @@ void server_usage_watch(void)
 	WATCH(cuCtxEnablePeerAccess, grant_enable_peer)
 #undef WATCH
 	server_usage_watch_objects();
+	server_usage_watch_pools();
 }

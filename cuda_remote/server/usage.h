@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What usage.c and usage_objects.c share: the table of the session's allocations. */
+/* What usage.c, usage_objects.c and usage_pools.c share: the table of the session's allocations. */
 #ifndef CUDA_REMOTE_SERVER_USAGE_H
 #define CUDA_REMOTE_SERVER_USAGE_H
 
@@ -29,5 +29,8 @@ CUresult server_usage_settle(struct allocation *allocation, CUresult result);
 
 /* Replaces the driver's functions for arrays and limits by counting ones. By server_usage_watch. */
 void server_usage_watch_objects(void);
+
+/* The same for pools. */
+void server_usage_watch_pools(void);
 
 #endif

@@ -148,6 +148,11 @@ test_cuda_remote_refusing_la_SOURCES = test/cuda/remote/refusing.c test/cuda/rem
 test_cuda_remote_refusing_la_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_refusing_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere -Wl,-Bsymbolic
 test_cuda_remote_refusing_la_LIBADD = test/cuda/softgpu/libcuda_double.la
+check_LTLIBRARIES += test/cuda/remote/keeping.la
+test_cuda_remote_keeping_la_SOURCES = test/cuda/remote/keeping.c
+test_cuda_remote_keeping_la_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_keeping_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere -Wl,-Bsymbolic
+test_cuda_remote_keeping_la_LIBADD = test/cuda/softgpu/libcuda_double.la
 # Preloaded.
 check_LTLIBRARIES += test/cuda/remote/occupy.la test/cuda/remote/drawn.la test/cuda/remote/sends.la
 test_cuda_remote_sends_la_SOURCES = test/cuda/remote/sends.c

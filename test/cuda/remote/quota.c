@@ -123,9 +123,40 @@ static void check_limits(void)
 	check_info(16 * MIB);
 }
 
-int main(void)
+/* With the driver of keeping.c: memory that a pool keeps counts, and is given back before an allocation is refused. */
+static void check_kept(void)
+{
+	CUdeviceptr memory;
+	CUmemoryPool pool;
+	cuuint64_t threshold = UINT64_MAX;
+	OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	OK(cuMemAllocAsync(&memory, 10 * MIB, NULL));
+	OK(cuMemFreeAsync(memory, NULL));
+	OK(cuStreamSynchronize(NULL));
+	check_info(6 * MIB);
+	OK(cuMemAllocAsync(&memory, 14 * MIB, NULL));
+	check_info(2 * MIB);
+	threshold = 1;
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	OK(cuMemFreeAsync(memory, NULL));
+	OK(cuStreamSynchronize(NULL));
+	check_info(2 * MIB);
+	CHECK(cuMemAllocAsync(&memory, 3 * MIB, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(cuMemAlloc(&memory, 3 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemAllocAsync(&memory, 2 * MIB, NULL));
+	check_info(0);
+}
+
+/* quota [kept] */
+int main(int argc, char **argv)
 {
 	start();
+	if (argc > 1 && !strcmp(argv[1], "kept")) {
+		check_kept();
+		end();
+		return 0;
+	}
 	check_info(16 * MIB);
 	check_linear();
 	check_pitch();
