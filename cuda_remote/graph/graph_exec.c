@@ -228,6 +228,24 @@ CUresult graph_exec_lock_node(CUgraphExec exec, CUgraphNode original, CUgraphNod
 	return result ? result : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* cuda.h, cuGraphExecKernelNodeSetParams: the context of the function cannot change. True also for a function that is none:
+ * graph_params_take refuses it. */
+static bool keeps_context(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v3 *to)
+{
+	CUcontext context = to->func ? NULL : to->ctx;
+	CUfunction handle = to->func ? to->func : (CUfunction)(void *)to->kern;
+	graph_function_t function;
+	if (graph_driver_context(&context) || graph_driver_function(handle, context, &function))
+		return true;
+	return (function.context ? function.context : context) == node->params.kernel.ctx;
+}
+
+/* cuda.h, cuGraphExecMemcpyNodeSetParams: only copies of one row can change. */
+static bool is_one_row(const CUDA_MEMCPY3D *copy)
+{
+	return copy->Height <= 1 && copy->Depth <= 1;
+}
+
 /* The limitations of cuGraphExecUpdate, which apply here too. */
 static bool may_become(CUgraphNode node, const CUgraphNodeParams *params)
 {
@@ -237,8 +255,11 @@ static bool may_become(CUgraphNode node, const CUgraphNodeParams *params)
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_MEMCPY: {
 		const CUDA_MEMCPY3D *from = &now->memcpy.copyParams, *to = &params->memcpy.copyParams;
-		return from->srcMemoryType == to->srcMemoryType && from->dstMemoryType == to->dstMemoryType;
+		return from->srcMemoryType == to->srcMemoryType && from->dstMemoryType == to->dstMemoryType &&
+		       is_one_row(from) && is_one_row(to);
 	}
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return keeps_context(node, &params->kernel);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return now->memset.height == params->memset.height &&
 		       (now->memset.height == 1 || now->memset.width == params->memset.width);

@@ -752,7 +752,7 @@ static CUDA_MEMCPY3D across(CUdeviceptr to, CUdeviceptr from, size_t width, size
 }
 
 /* Copies between the memory of two GPUs of the server, none of which has access to the other's: both directions in
- * the graphs of both contexts, in one piece and in rows; then the nodes change direction. */
+ * the graphs of both contexts, in one piece and in rows; then the nodes of the copies in one piece change direction. */
 static void between_two_gpus(void)
 {
 	enum { COUNT = 300000, ROW = 1000, ROWS = 100 };
@@ -770,7 +770,7 @@ static void between_two_gpus(void)
 	OK(cuDeviceCanAccessPeer(&access, 0, 1)); /* if it is so, it is not enabled */
 	for (int i = 0; i < 16; i++) {
 		int from = i & 1, at = i >> 1 & 1;
-		bool rows = i >> 2 & 1, changed = i >> 3 & 1;
+		bool rows = i >> 2 & 1, changed = i >> 3 & 1 && !rows;
 		CUDA_MEMCPY3D copy = across(memory[!from], memory[from], rows ? ROW : COUNT * sizeof *words, rows ? ROWS : 1);
 		CUDA_MEMCPY3D other = across(memory[from], memory[!from], copy.WidthInBytes, copy.Height);
 		CUgraphExec exec;

@@ -212,6 +212,59 @@ static void copies_keep_their_kinds_of_memory(void)
 	OK(cuGraphDestroy(other));
 }
 
+static void copies_of_several_rows_do_not_change(void)
+{
+	CUgraph graph;
+	CUgraphNode node;
+	CUDA_MEMCPY3D move = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = at(word), .srcPitch = 8,
+			       .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = at(word + 8), .dstPitch = 8,
+			       .WidthInBytes = 4, .Height = 1, .Depth = 1 };
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &move, context));
+	CUgraphExec exec = instantiated(graph);
+	OK(cuGraphExecMemcpyNodeSetParams(exec, node, &move, context));
+	move.Height = 2;
+	EXPECT(cuGraphExecMemcpyNodeSetParams(exec, node, &move, context), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphMemcpyNodeSetParams(node, &move));
+	exec = instantiated(graph);
+	move.Height = 1;
+	EXPECT(cuGraphExecMemcpyNodeSetParams(exec, node, &move, context), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+}
+
+static void kernels_stay_in_their_context(void)
+{
+	CUcontext other;
+	CUmodule module[2];
+	CUfunction function[2];
+	CUgraph graph;
+	CUgraphNode node;
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			OK(cuCtxCreate(&other, NULL, 0, 0));
+		OK(cuModuleLoadData(&module[i], "double\nnothing\n"));
+		OK(cuModuleGetFunction(&function[i], module[i], "nothing"));
+	}
+	OK(cuCtxSetCurrent(context));
+	CUDA_KERNEL_NODE_PARAMS params = { .func = function[0], .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+					   .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1 };
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+	CUgraphExec exec = instantiated(graph);
+	OK(cuGraphExecKernelNodeSetParams(exec, node, &params));
+	params.func = function[1];
+	EXPECT(cuGraphExecKernelNodeSetParams(exec, node, &params), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuModuleUnload(module[0]));
+	OK(cuCtxDestroy(other));
+	OK(cuCtxSetCurrent(context));
+}
+
 static void children_are_replaced_as_a_whole(void)
 {
 	CUgraphNode node[4], replaced[4], holder;
@@ -250,6 +303,8 @@ int main(void)
 	a_graph_of_the_same_shape_replaces_parameters();
 	other_shapes_are_refused_and_change_nothing();
 	copies_keep_their_kinds_of_memory();
+	copies_of_several_rows_do_not_change();
+	kernels_stay_in_their_context();
 	children_are_replaced_as_a_whole();
 	return 0;
 }
