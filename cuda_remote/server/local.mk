@@ -25,7 +25,8 @@ cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/server/data/connection.c cuda_remote/server/data/data.h cuda_remote/server/data/fetch.c \
 	cuda_remote/server/data/lane.c cuda_remote/server/data/push.c cuda_remote/server/data/sends.c \
 	cuda_remote/server/tensor_map.c cuda_remote/server/thread.c \
-	cuda_remote/server/traffic.c cuda_remote/server/usage.c cuda_remote/server/usage.h cuda_remote/server/usage_objects.c cuda_remote/server/usage_pools.c \
+	cuda_remote/server/traffic.c cuda_remote/server/usage.c cuda_remote/server/usage.h cuda_remote/server/usage_objects.c \
+	cuda_remote/server/usage_pools.c \
 	cuda_remote/server/virtual.c cuda_remote/server/watch.c cuda_remote/server/worker.c
 nodist_cuda_remote_server_libworker_la_SOURCES = cuda_remote/server/calls.c cuda_remote/api/names.c
 cuda_remote_server_libworker_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
