@@ -226,6 +226,21 @@ struct rc_wire_copy {
 };
 static_assert(sizeof(struct rc_wire_copy) == 72, "wire format");
 
+/*
+ * Early copies: copy_up_early is copy_up with its bytes. The client numbers these copies from 1 (`copy`). Until the device has read the
+ * bytes, copy_early_change {copy, bytes} replaces them; later the worker ignores it. copy_early_done asks for one bit for each of
+ * `count` copies from `first` on, the lowest of a byte first: 1 if the copy is complete. The copies that the client asks for or changes
+ * are among the last RC_EARLY_COPIES.
+ */
+#define RC_EARLY_COPIES 4096u
+struct rc_wire_early_change {
+	uint64_t copy; /* client */
+};
+struct rc_wire_early_done {
+	uint64_t first, count; /* client; count <= RC_EARLY_COPIES */
+};
+static_assert(sizeof(struct rc_wire_early_change) == 8 && sizeof(struct rc_wire_early_done) == 16, "wire format");
+
 /* The connection's staging area: pinned memory of RC_WINDOW slots of RC_CHUNK_MAX bytes, which ends with the connection. */
 struct rc_wire_staging {
 	uint64_t pinned; /* client: handle, as in struct rc_wire_pin; the worker ends it */

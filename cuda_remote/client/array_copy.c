@@ -241,7 +241,7 @@ static CUresult copy_with_host(const struct rc_route *route, const CUDA_MEMCPY3D
 	if (asynchronous && rc_pinned_in(session, address, size, &span))
 		return copy_mapped(link, stream, sent, &host, up, &span);
 	bool changes = up && may_change(address, size), pinned = rc_copy_is_pinned(address, size);
-	bool now = up && !changes && bytes <= RC_INLINE_COPY && !rc_held_by_value(link->session);
+	bool now = up && !changes && bytes <= RC_INLINE_COPY && !rc_held_any(link->session);
 	if (asynchronous && pinned && !now && rc_data_open(link->session))
 		return copy_later(link, stream, sent, &host, up);
 	/* The bytes are read now, and earlier work of the stream may still write them. */

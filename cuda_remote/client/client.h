@@ -13,6 +13,7 @@
  *	memory.c    table of allocations                    copy.c    copies between host and device
  *	data/       the connection for the bytes of asynchronous copies
  *	done.c      what is known to be complete
+ *	early.c     small copies that are sent before their stream has come to them
  *	held.c      whether a stream may be held            delay.c   calls that are gathered before they are sent
  *	chunks.c    chunks on a connection, staging area    rows.c    the bytes of a copy on the host
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
@@ -29,7 +30,7 @@
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
- * takes no lock that another thread of the program takes, but for short ones of held.c and done.c. Functions here return
+ * takes no lock that another thread of the program takes, but for short ones of early.c, held.c and done.c. Functions here return
  * CUresult; outputs come last and are set only on success.
  */
 #ifndef RC_CUDA_CLIENT_H
@@ -101,6 +102,9 @@ struct rc_session {
 	bool left;                /* a context has ended; atomic */
 	struct rc_held held;
 	struct rc_track other;    /* of the calls that give a stream work and cannot hold it */
+	uint64_t earlies;         /* early copies that are kept; atomic, as the next */
+	uint64_t early_stream;    /* their only stream (rc_track_stream), or RC_TRACK_SEVERAL */
+	struct rc_early_table *early; /* under the lock of early.c; NULL: there were none */
 	unsigned index;           /* of the session in the process, of the server in the list */
 	int driver_version;
 	uint32_t gpu;             /* the only GPU of the server that the list names, or RC_SERVER_ALL_GPUS */
@@ -255,6 +259,15 @@ bool rc_link_is_settled(const struct rc_session *session);
 /* The work of all calls up to the number returned is complete. */
 uint64_t rc_link_settled(const struct rc_session *session);
 
+/* Takes a call's number. It must be sent afterwards by rc_link_post_numbered; what else the call needs was done by
+ * rc_link_prepare. */
+CUresult rc_link_prepare(struct rc_link *link, enum rc_call function, struct rc_wire_call *head);
+void rc_link_number(struct rc_link *link, struct rc_wire_call *head);
+CUresult rc_link_post_numbered(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
+			       const struct iovec *iov, int n);
+/* As rc_link_call, for a question to the worker itself: the answer does not report failures of earlier calls. */
+CUresult rc_link_ask(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len);
+
 /* ---- held.c ---- */
 
 /* A call is about to be sent, and its arguments follow head. True: it may hold a stream, which is remembered. */
@@ -285,6 +298,9 @@ void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc
 /* True if the answer of a call that waits is known: success. Its arguments follow head. False also if the call is to be sent to
  * show that the session is in use. */
 bool rc_done_known(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
+/* The stream that the call gives work, as rc_track_stream numbers streams. Its arguments follow head. RC_TRACK_SEVERAL: several, or
+ * it is not known. */
+uint64_t rc_done_stream(enum rc_call function, const struct rc_wire_call *head);
 /* Launches of a graph may record the event. */
 void rc_done_event_in_graph(CUevent event);
 
@@ -639,6 +655,24 @@ bool rc_copy_completes(const struct rc_session *session, bool pinned, uint64_t b
 CUresult rc_copy_await(const struct rc_route *route, uint64_t stream);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
 void rc_copy_forget(uint64_t address, uint64_t size);
+
+/* ---- early.c: small copies whose bytes are sent before their stream has come to them ---- */
+
+/* True if an asynchronous copy of so many bytes from pinned memory, which no earlier work writes, may be sent now although a kernel
+ * may hold its stream. */
+bool rc_early_suits(const struct rc_session *session, uint64_t bytes);
+/* Sends it. host: the source; it must not be mapped by the worker. *sent: false if too many are under way. */
+CUresult rc_early_copy(struct rc_link *link, const struct rc_wire_box *box, const struct rc_copy *host, uint64_t stream,
+		       bool *sent);
+/* The call is about to be numbered. Sends the sources that have changed, if the call could let a copy's stream go on. */
+CUresult rc_early_before(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
+/* The same before the worker is told that a host function has ended. */
+CUresult rc_early_host_done(struct rc_session *session);
+/* The work of the stream (rc_track_stream; RC_TRACK_SEVERAL: of none) up to this call is complete, or that of all streams
+ * (rc_link_settled). */
+void rc_early_end(struct rc_session *session, uint64_t stream, uint64_t number);
+/* The memory is the program's again, which may unmap it. */
+void rc_early_forget(uint64_t address, uint64_t size);
 
 /* ---- pinned.c: pinned memory that workers on this host map ---- */
 

@@ -688,17 +688,27 @@ static CUresult copy_pinned(const struct rc_route *route, const struct side *to,
 }
 
 /* True if an asynchronous copy from pinned memory, which no earlier work writes, may read its source during the call, and if
- * sending it takes about as long as a message. While a stream may be held, the program may change the source after the call. The
- * smallest copies are sent behind a kernel nevertheless: otherwise each of them would cost its stream a round trip. */
+ * sending it takes about as long as a message. While a stream may be held, the program may change the source after the call. */
 static bool may_send_now(const struct rc_route *route, const struct rc_wire_box *box)
 {
 	struct rc_link *link;
 	uint64_t bytes = rc_box_bytes(box);
-	if (bytes > EAGER_COPY || rc_link_get(route, true, &link) != CUDA_SUCCESS)
+	if (bytes > EAGER_COPY || rc_link_get(route, true, &link) != CUDA_SUCCESS || rc_held_any(link->session))
 		return false;
-	if (bytes <= RC_INLINE_COPY)
-		return !rc_held_by_value(link->session);
-	return rc_chunks_room(link, box) && !rc_held_any(link->session);
+	return bytes <= RC_INLINE_COPY || rc_chunks_room(link, box);
+}
+
+/* A small copy of this kind behind a kernel is sent during its call too: otherwise each of them would cost its stream a round
+ * trip. If the program changes the source, the bytes are sent once more. *sent: the copy is on its way. */
+static CUresult copy_up_early(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *host,
+			      uint64_t stream, bool *sent)
+{
+	struct rc_link *link;
+	*sent = false;
+	CUresult result = rc_link_get(route, true, &link);
+	if (result != CUDA_SUCCESS || !rc_held_any(link->session) || !rc_early_suits(link->session, rc_copy_bytes(host)))
+		return result;
+	return rc_early_copy(link, box, host, stream, sent);
 }
 
 /* True if the copy need not wait for a reply if nothing else is under way. Another process or server may read the bytes before the
@@ -738,7 +748,14 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 		return copy_pinned(route, to, from, width, height, depth, stream, !asynchronous || elsewhere, &span);
 	if (!to->device)
 		return copy_down(route, &box, &place, stream, asynchronous && !elsewhere && is_mine);
-	if (asynchronous && !elsewhere && is_mine && (changes || !may_send_now(route, &box)) && session && rc_data_open(session))
+	bool is_later = asynchronous && !elsewhere && is_mine && session;
+	if (is_later && !changes) {
+		bool sent;
+		result = copy_up_early(route, &box, &place, stream, &sent);
+		if (sent || result != CUDA_SUCCESS)
+			return result;
+	}
+	if (is_later && (changes || !may_send_now(route, &box)) && rc_data_open(session))
 		return copy_up_later(route, &box, &place, stream);
 	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
 	 * host, a host function, which may write anywhere, or another server's worker, which has mapped them and for whose

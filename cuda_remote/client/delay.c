@@ -143,6 +143,7 @@ static bool may_wait(enum rc_call function)
 	case RC_CALL_memory_place:
 	case RC_CALL_memory_unplace:
 	case RC_CALL_copy_up:
+	case RC_CALL_copy_up_early:
 	case RC_CALL_copy_up_settled:
 	case RC_CALL_copy_across:
 	case RC_CALL_cuEventRecord:

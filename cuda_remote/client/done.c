@@ -90,6 +90,7 @@ static bool makes_or_ends(enum rc_call function)
 	case RC_CALL_cuStreamCreate:
 	case RC_CALL_cuStreamCreateWithPriority:
 	case RC_CALL_cuStreamDestroy_v2:
+	case RC_CALL_copy_early_change:
 	case RC_CALL_copy_staging:
 	case RC_CALL_function_cache:
 	case RC_CALL_cuCtxSetCacheConfig:
@@ -116,6 +117,7 @@ static int place_of_stream(enum rc_call function)
 	case RC_CALL_cuEventRecordWithFlags:
 		return (int)STREAM_AT;
 	case RC_CALL_copy_up:
+	case RC_CALL_copy_up_early:
 	case RC_CALL_copy_up_later:
 	case RC_CALL_copy_down_later:
 		return (int)offsetof(struct rc_wire_copy, stream);
@@ -140,6 +142,20 @@ static int place_of_stream(enum rc_call function)
 		return DEFAULT_STREAM;
 	default:
 		return -1;
+	}
+}
+
+uint64_t rc_done_stream(enum rc_call function, const struct rc_wire_call *head)
+{
+	switch (function) {
+	case RC_CALL_launch:
+		return rc_track_stream(head, (int)offsetof(struct rc_wire_launch, stream));
+	case RC_CALL_graph_launch:
+		return rc_track_stream(head, (int)offsetof(struct rc_wire_graph_launch, stream));
+	case RC_CALL_host_function:
+		return rc_track_stream(head, (int)offsetof(struct rc_wire_host_function, stream));
+	default:
+		return rc_track_stream(head, place_of_stream(function));
 	}
 }
 
@@ -199,6 +215,7 @@ static void waited_for_event(struct rc_session *session, uint64_t event, uint64_
 		return;
 	rc_track_waited(&session->held.track, stream, mark >> BITS);
 	rc_track_waited(&session->other, stream, mark >> BITS);
+	rc_early_end(session, stream, mark >> BITS);
 }
 
 void rc_done_event_in_graph(CUevent event)
@@ -330,8 +347,8 @@ void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc
 {
 	struct rc_session *session = link->session;
 	int at = place_of_awaited(function);
+	uint64_t stream = at >= 0 ? rc_track_stream(head, at) : RC_TRACK_SEVERAL;
 	if (at >= 0) {
-		uint64_t stream = rc_track_stream(head, at);
 		rc_track_waited(&session->held.track, stream, head->number);
 		rc_track_waited(&session->other, stream, head->number);
 	} else if (function == RC_CALL_cuEventSynchronize || function == RC_CALL_cuEventQuery) {
@@ -342,6 +359,7 @@ void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc
 	/* Each call with a lower number was noted before it was sent, so before the worker answered this one. */
 	if (!rc_track_any(session, &session->held.track) && !rc_track_any(session, &session->other))
 		learn(&session->settled, head->number);
+	rc_early_end(session, stream, head->number);
 }
 
 /* ---- answers ---- */

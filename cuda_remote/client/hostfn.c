@@ -149,7 +149,7 @@ static int run(struct rc_link *link, const struct rc_wire_host *request)
 	else if (function)
 		function->function(function->argument);
 	rc_callback_enter(false);
-	if (mirrors_fail(link, rc_mirror_host_end))
+	if (mirrors_fail(link, rc_mirror_host_end) || rc_early_host_done(link->session) != CUDA_SUCCESS)
 		return -ECONNRESET;
 	/* Release pairs with the acquires in rc_link_await_chunks and on_chunk (link.c). A call that waited for the
 	 * stream sees what the function wrote. A later chunk does not overwrite what the function is still reading. */
@@ -175,7 +175,7 @@ static int run_of_graph(struct rc_link *link, const struct rc_host_request *requ
 		return -EPROTO;
 	}
 	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
-	if (mirrors_fail(link, rc_mirror_host_end)) {
+	if (mirrors_fail(link, rc_mirror_host_end) || rc_early_host_done(link->session) != CUDA_SUCCESS) {
 		free(answer);
 		return -ECONNRESET;
 	}

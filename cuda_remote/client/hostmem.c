@@ -143,6 +143,7 @@ CUresult cuMemFreeHost(void *pointer)
 	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = settle(address, span.size);
+	rc_early_forget(address, span.size);
 	if (rc_mirror_is(&span))
 		return free_mirror(&span, result);
 	bool over;
@@ -222,6 +223,7 @@ CUresult cuMemHostUnregister(void *pointer)
 	result = settle(address, span.size);
 	/* The memory is the program's, which may free it now. */
 	rc_copy_forget(address, span.size);
+	rc_early_forget(address, span.size);
 	rc_memory_remove(address);
 	return result;
 }

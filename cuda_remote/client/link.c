@@ -278,19 +278,31 @@ static uint16_t own_number(const struct rc_link *link, uint16_t theirs)
 	return n;
 }
 
+void rc_link_number(struct rc_link *link, struct rc_wire_call *head)
+{
+	head->flags = 0;
+	head->context = link->context;
+	/* Release pairs with the acquire in rc_link_see_calls: the library's threads see what this thread has written before it
+	 * lets a stream go on to a copy or a host function. */
+	head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELEASE);
+}
+
 /* Numbers a call, unless it has a number, and sends it. After the number is taken, every failure must end the connection: the
  * worker waits for each number. */
 static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
 			  size_t len, const struct iovec *iov, int n)
 {
-	/* Release pairs with the acquire in rc_link_see_calls: the library's threads see what this thread has written before it
-	 * lets a stream go on to a copy or a host function. */
-	if (!head->number)
-		head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELEASE);
-	note_context(link);
-	head->function = link->session->call_number ? link->session->call_number[function] : (uint16_t)function;
 	head->flags = flags;
 	head->context = link->context;
+	if (!head->number) {
+		CUresult result = rc_early_before(link, function, head);
+		if (result != CUDA_SUCCESS)
+			return result;
+		rc_link_number(link, head);
+		head->flags = flags;
+	}
+	note_context(link);
+	head->function = link->session->call_number ? link->session->call_number[function] : (uint16_t)function;
 	rc_done_note(link, function, head);
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s", (unsigned long long)head->number, rc_call_names[function]);
@@ -326,6 +338,21 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 		return CUDA_ERROR_NOT_SUPPORTED;
 	head->number = 0;
 	return link_send(link, function, flags, head, len, iov, n);
+}
+
+CUresult rc_link_prepare(struct rc_link *link, enum rc_call function, struct rc_wire_call *head)
+{
+	uint64_t work;
+	CUresult result = before(link, function, &work);
+	head->flags = 0;
+	head->context = link->context;
+	return result == CUDA_SUCCESS ? rc_early_before(link, function, head) : result;
+}
+
+CUresult rc_link_post_numbered(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
+			       const struct iovec *iov, int n)
+{
+	return link_send(link, function, 0, head, len, iov, n);
 }
 
 /* Takes the next number if the work of all calls with lower ones is complete. */
@@ -437,6 +464,11 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 		hr_log(HR_LOG_INFO, "%s, call %llu, failed with CUresult %d; reported by %s, call %llu", rc_call_names[failed], (unsigned long long)link->head.failed, (int)result,
 		       rc_call_names[function], (unsigned long long)head->number);
 	return result;
+}
+
+CUresult rc_link_ask(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len)
+{
+	return call(link, function, RC_CALL_OWN, head, len, NULL, 0);
 }
 
 /* True for the errors that every later call in the context returns too. */

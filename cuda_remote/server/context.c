@@ -30,6 +30,7 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 	ending++;
 	pthread_mutex_unlock(&lock);
 	server_links_bar_trials();
+	server_early_close();
 	server_streams_lock();
 	uint64_t end = server_slots_end(context);
 	server_object_unbind_context(context);

@@ -41,13 +41,12 @@ CUresult server_part_h2d(const struct rc_wire_box *box, uint64_t offset, uint64_
 	return driver.cuMemcpy2DAsync_v2(&copy, stream);
 }
 
-/* Issues all of a small copy. As the bytes are in pageable memory, the driver has read them when its call returns. */
-static CUresult small_h2d(const struct rc_wire_copy *copy, const uint8_t *bytes, uint64_t len, CUstream stream)
+CUresult server_small_h2d(const struct rc_wire_box *box, const uint8_t *bytes, uint64_t len, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t offset = 0; offset < len && result == CUDA_SUCCESS;) {
-		uint64_t part = rc_box_chunk(&copy->box, offset);
-		result = server_part_h2d(&copy->box, offset, part, bytes + offset, stream);
+		uint64_t part = rc_box_chunk(box, offset);
+		result = server_part_h2d(box, offset, part, bytes + offset, stream);
 		offset += part;
 	}
 	return result;
@@ -81,7 +80,7 @@ CUresult serve_copy_up(struct server_call *call)
 		const uint8_t *from = server_take(call, bytes, 1);
 		if (result == CUDA_SUCCESS && !from)
 			result = CUDA_ERROR_INVALID_VALUE;
-		return result == CUDA_SUCCESS ? small_h2d(&copy, from, bytes, stream) : result;
+		return result == CUDA_SUCCESS ? server_small_h2d(&copy.box, from, bytes, stream) : result;
 	}
 	h2d_begin(call->thread, &copy, bytes, result);
 	return CUDA_SUCCESS;
@@ -100,7 +99,7 @@ CUresult serve_copy_up_settled(struct server_call *call)
 	if (result == CUDA_SUCCESS && !from)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = small_h2d(&copy, from, bytes, stream);
+		result = server_small_h2d(&copy.box, from, bytes, stream);
 	return result == CUDA_SUCCESS ? driver.cuStreamSynchronize(stream) : result;
 }
 

@@ -234,6 +234,7 @@ CUresult serve_green_destroy(struct server_call *call)
 	green = server_object_data(RC_KIND_CONTEXT, args.context);
 	if (!green)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	server_early_close();
 	server_streams_lock();
 	server_object_unbind(args.context);
 	server_object_unbind_context(green->context);

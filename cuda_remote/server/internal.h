@@ -10,6 +10,7 @@
  *	objects.c          handles         numbers.c  textures, surfaces   driver.c  the libcuda.so.1 that serves the calls
  *	image.c            images from the wire                       slots.c   pinned memory that copies go through
  *	copy_to_device.c   copies to the device, and between device addresses
+ *	copy_early.c       small copies whose bytes the client may change until the device reads them
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
  *	data/              the connection for the bytes of asynchronous copies
  *	copy_staged.c      slots for chunks, and the staging area that a client on this host shares
@@ -396,6 +397,14 @@ uint8_t *server_staging_memory(struct pinned *staging);
 /* Unmaps it. No copy uses it any more. */
 void server_staging_drop(struct pinned *staging);
 
+/* ---- copy_early.c ---- */
+
+CUresult serve_copy_up_early(struct server_call *call);
+CUresult serve_copy_early_change(struct server_call *call);
+CUresult serve_copy_early_done(struct server_call *call);
+/* A stream or a context is about to end, and the client may use its handle again. In a call that holds the call order. */
+void server_early_close(void);
+
 /* ---- copy_pinned.c ---- */
 
 CUresult serve_copy_pinned(struct server_call *call);
@@ -711,6 +720,8 @@ void server_ipc_forget(CUcontext context);
 CUresult serve_copy_up(struct server_call *call);
 CUresult serve_copy_up_end(struct server_call *call);
 CUresult serve_copy_up_settled(struct server_call *call);
+/* Issues all of a small copy. The driver has read bytes of pageable memory when this function returns. */
+CUresult server_small_h2d(const struct rc_wire_box *box, const uint8_t *bytes, uint64_t len, CUstream stream);
 CUresult serve_copy_down(struct server_call *call);
 CUresult serve_copy_down_reply(struct server_call *call);
 CUresult serve_copy_down_later(struct server_call *call);

@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += cuda_remote/server/libworker.la
 cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/wire.h cuda_remote/written_memory.h cuda_remote/linked_image.h cuda_remote/handle_table.h cuda_remote/server/worker.h cuda_remote/server/internal.h \
 	cuda_remote/server/array_copy.c cuda_remote/server/call_order.c cuda_remote/server/context.c \
-	cuda_remote/server/copy_pinned.c cuda_remote/server/copy_staged.c cuda_remote/server/copy_to_device.c cuda_remote/server/copy_to_host.c \
+	cuda_remote/server/copy_early.c cuda_remote/server/copy_pinned.c cuda_remote/server/copy_staged.c cuda_remote/server/copy_to_device.c cuda_remote/server/copy_to_host.c \
 	cuda_remote/server/driver.c cuda_remote/server/grant.c cuda_remote/server/graph/arrive.c cuda_remote/server/graph/build.c \
 	cuda_remote/server/graph/calls.c cuda_remote/server/green.c cuda_remote/server/graph/conditional.c cuda_remote/server/graph/graph.h cuda_remote/server/graph/host.c cuda_remote/server/hello.c \
 	cuda_remote/server/hostfn.c cuda_remote/server/image.c cuda_remote/server/image.h \

@@ -52,6 +52,7 @@ CUresult serve_stream_destroy(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!driver.cuStreamDestroy_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	server_early_close();
 	server_streams_lock();
 	CUresult result = server_object(RC_KIND_STREAM, args.hStream, &stream);
 	if (result == CUDA_SUCCESS) {

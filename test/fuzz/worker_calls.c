@@ -165,7 +165,7 @@ static void copy(struct made_call *to, uint8_t what, uint8_t which)
 	uint64_t bytes = args.box.width * args.box.height * args.box.depth;
 	pinned.pitch = pinned.box.width;
 	pinned.slice = pinned.pitch * pinned.box.height;
-	switch (what % 10) {
+	switch (what % 13) {
 	case 0: take_fixed(to, RC_CALL_copy_up_later, &args, sizeof args); break;
 	case 1: take_fixed(to, RC_CALL_copy_down_later, &args, sizeof args); break;
 	case 2: take_fixed(to, RC_CALL_copy_down, &args, sizeof args); break;
@@ -178,6 +178,17 @@ static void copy(struct made_call *to, uint8_t what, uint8_t which)
 		args.box = (struct rc_wire_box){ calls_told.address, which & 4 ? 300000 : 0, 0, 200000u + which, 1u + (which & 4) / 2u, 1 };
 		take_fixed(to, which & 1 ? RC_CALL_copy_up_later : RC_CALL_copy_down_later, &args, sizeof args);
 		break;
+	case 9: /* early copies, and changes of them */
+	case 10:
+		args.copy = 1 + which % 4u;
+		args.unkept = 0;
+		if (what % 2)
+			take_fixed(to, RC_CALL_copy_up_early, &args, sizeof args);
+		else
+			take_word(to, RC_CALL_copy_early_change, args.copy);
+		memset(to->payload, which, to->len = bytes);
+		break;
+	case 11: FIXED(to, RC_CALL_copy_early_done, (struct rc_wire_early_done){ which % 8u, which / 8u }); break;
 	default:
 		args.copy = args.unkept = 0;
 		take_fixed(to, RC_CALL_copy_up, &args, sizeof args);

@@ -186,6 +186,8 @@ static bool gives_work(enum rc_call function)
 	case RC_CALL_copy_staging:
 	case RC_CALL_copy_up_end: /* the copy's begin was the call that gave work */
 	case RC_CALL_copy_wait:
+	case RC_CALL_copy_early_change:
+	case RC_CALL_copy_early_done:
 	case RC_CALL_context_create:
 	case RC_CALL_context_destroy:
 	case RC_CALL_context_reset:

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <time.h>
 
 /* ThreadSanitizer takes ten times as long for each access. */
@@ -507,6 +508,218 @@ static void fault(void)
 	CHECK(host[0] == 1);
 }
 
+/* ---- small copies behind a kernel, whose source the program changes before it lets the kernel end ---- */
+
+enum { SMALL_WORDS = 16, SMALL = SMALL_WORDS * 4, LONGEST = 64 << 10 };
+
+/* A kernel holds the stream until the flag, memory of the device, is set by another stream. */
+static void hold_by_kernel(void)
+{
+	OK(cuMemsetD32Async(up.flag, 0, 1, up.other));
+	OK(cuStreamSynchronize(up.other));
+	hold(up.held, up.flag);
+}
+
+static void end_kernel(void)
+{
+	OK(cuMemsetD32Async(up.flag, 1, 1, up.other));
+	OK(cuStreamSynchronize(up.held));
+}
+
+static void expect_words(CUdeviceptr at, uint32_t words, uint32_t value)
+{
+	uint32_t *back = malloc(words * 4);
+	CHECK(back);
+	OK(cuMemcpyDtoH(back, at, words * 4));
+	for (uint32_t i = 0; i < words; i++)
+		CHECK(back[i] == value + i);
+	free(back);
+}
+
+/* Also what follows a copy in its stream sees the last bytes, however often they change. Beside calls that let nothing go on, and
+ * that do. */
+static void changed_behind_a_kernel(void)
+{
+	static const uint32_t words[] = { 1, SMALL_WORDS, SMALL_WORDS + 1, 1000, LONGEST / 4 };
+	CUdeviceptr second;
+	up_begin();
+	OK(cuMemAlloc(&second, BYTES));
+	for (uint32_t round = 0; round < 5; round++) {
+		uint32_t n = words[round];
+		hold_by_kernel();
+		write_host(1);
+		OK(cuMemcpyHtoDAsync(up.device, host, n * 4, up.held));
+		OK(cuMemcpyDtoDAsync(second, up.device, n * 4, up.held));
+		write_host(2);
+		OK(cuMemsetD8Async(second + BYTES - 4, 0, 4, up.other));
+		write_host(3000 * round);
+		end_kernel();
+		expect_words(up.device, n, 3000 * round);
+		expect_words(second, n, 3000 * round);
+	}
+	OK(cuMemFree(second));
+	up_end();
+}
+
+/* Many copies of two streams; each has a source of its own. Some sources do not change. */
+static void many_changed(void)
+{
+	enum { COPIES = 200 };
+	up_begin();
+	for (uint32_t round = 0; round < 3; round++) {
+		hold_by_kernel();
+		write_host(1);
+		for (uint32_t i = 0; i < COPIES; i++) {
+			CUstream stream = i % 2 ? up.held : CU_STREAM_PER_THREAD;
+			OK(launch("nothing", stream, NULL, NULL));
+			OK(cuMemcpyHtoDAsync(up.device + i * SMALL, host + i * SMALL_WORDS, SMALL, stream));
+		}
+		for (uint32_t i = 1; i < COPIES; i += 6)
+			host[i * SMALL_WORDS + 5] = 7 + round;
+		end_kernel();
+		OK(cuCtxSynchronize());
+		for (uint32_t i = 0; i < COPIES; i++) {
+			uint32_t back[SMALL_WORDS];
+			OK(cuMemcpyDtoH(back, up.device + i * SMALL, SMALL));
+			CHECK(!memcmp(back, host + i * SMALL_WORDS, SMALL));
+		}
+	}
+	up_end();
+}
+
+/* The kernel ends by work that was given before the source changed, behind a host function. */
+static void await(void *unused)
+{
+	(void)unused;
+	while (sem_wait(&may_go))
+		;
+}
+
+static void changed_before_a_function_ends(void)
+{
+	up_begin();
+	for (uint32_t round = 0; round < 5; round++) {
+		hold_by_kernel();
+		write_host(1);
+		OK(cuMemcpyHtoDAsync(up.device, host, SMALL, up.held));
+		OK(cuLaunchHostFunc(up.other, await, NULL));
+		OK(cuMemsetD32Async(up.flag, 1, 1, up.other));
+		write_host(50 * round);
+		sem_post(&may_go);
+		OK(cuStreamSynchronize(up.held));
+		expect_words(up.device, SMALL_WORDS, 50 * round);
+	}
+	up_end();
+}
+
+/* Another thread lets the kernel end. */
+static void *end_it(void *argument)
+{
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	OK(cuMemsetD32Async(up.flag, 1, 1, CU_STREAM_PER_THREAD));
+	return NULL;
+}
+
+static void changed_before_another_thread(void)
+{
+	up_begin();
+	for (uint32_t round = 0; round < 5; round++) {
+		pthread_t thread;
+		hold_by_kernel();
+		write_host(1);
+		OK(cuMemcpyHtoDAsync(up.device, host, SMALL, up.held));
+		write_host(60 * round);
+		CHECK(!pthread_create(&thread, NULL, end_it, NULL));
+		OK(cuStreamSynchronize(up.held));
+		pthread_join(thread, NULL);
+		expect_words(up.device, SMALL_WORDS, 60 * round);
+	}
+	up_end();
+}
+
+/* Rows with gaps on both sides. */
+static void changed_rows(void)
+{
+	enum { WIDTH = 12, HEIGHT = 20, PITCH = 64 };
+	uint8_t back[HEIGHT * PITCH];
+	up_begin();
+	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 2 * PITCH,
+			       .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = up.device, .dstPitch = PITCH,
+			       .WidthInBytes = WIDTH, .Height = HEIGHT };
+	for (uint32_t round = 1; round < 4; round++) {
+		OK(cuMemsetD8(up.device, 0, sizeof back));
+		hold_by_kernel();
+		write_host(1);
+		OK(cuMemcpy2DAsync(&copy, up.held));
+		host[19 * PITCH / 2] = round;
+		host[PITCH / 2 + 3] = 99; /* in a gap */
+		end_kernel();
+		OK(cuMemcpyDtoH(back, up.device, sizeof back));
+		for (size_t y = 0; y < HEIGHT; y++)
+			CHECK(!memcmp(back + y * PITCH, (uint8_t *)host + y * 2 * PITCH, WIDTH) && !back[y * PITCH + WIDTH]);
+	}
+	up_end();
+}
+
+/* More copies than the client keeps, behind a kernel: no call waits for it. */
+static void changed_and_many(void)
+{
+	enum { COPIES = 4300 };
+	up_begin();
+	hold_by_kernel();
+	write_host(1);
+	for (uint32_t i = 0; i < COPIES; i++)
+		OK(cuMemcpyHtoDAsync(up.device + 4 * i, host + i, 4, up.held));
+	write_host(5);
+	end_kernel();
+	expect_words(up.device, COPIES, 5);
+	up_end();
+}
+
+/* The device completes copies while the program makes more than the client keeps, in two streams. */
+static void changed_and_going_on(void)
+{
+	enum { COPIES = 6000 };
+	up_begin();
+	write_host(1);
+	for (uint32_t i = 0; i < COPIES; i++) {
+		CUstream stream = i % 3 ? up.held : up.other;
+		OK(launch("nothing", stream, NULL, NULL));
+		OK(cuMemcpyHtoDAsync(up.device + 4 * i, host + i, 4, stream));
+	}
+	OK(cuCtxSynchronize());
+	expect_words(up.device, COPIES, 1);
+	up_end();
+}
+
+/* The program takes its memory back, and unmaps it: it is not read any more. The stream and its handle end too. */
+static void source_ends(void)
+{
+	up_begin();
+	for (uint32_t round = 1; round < 5; round++) {
+		uint32_t *own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CUstream passing;
+		CHECK(own != MAP_FAILED);
+		OK(cuMemHostRegister(own, 4096, 0));
+		own[0] = 70 + round;
+		hold_by_kernel();
+		OK(cuMemcpyHtoDAsync(up.device, own, 4, up.held));
+		OK(cuMemHostUnregister(own));
+		CHECK(!munmap(own, 4096));
+		OK(cuStreamCreate(&passing, CU_STREAM_NON_BLOCKING));
+		hold(passing, up.flag);
+		OK(cuMemcpyHtoDAsync(up.device + 4, host, 4, passing));
+		OK(cuStreamDestroy(passing));
+		host[0] = round;
+		end_kernel();
+		expect_words(up.device, 1, 70 + round);
+		OK(cuCtxSynchronize());
+		expect_words(up.device + 4, 1, round);
+	}
+	up_end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -517,7 +730,11 @@ int main(int argc, char **argv)
 		      { "function", host_function_waits }, { "pageable", small_pageable_source },
 		      { "small", small_behind_a_held_stream }, { "back", there_and_back }, { "rows", rows },
 		      { "ways", rows_both_ways }, { "many", many_are_pending },
-		      { "three", three_streams }, { "ending", context_ends_before_the_bytes }, { "fault", fault } };
+		      { "three", three_streams }, { "ending", context_ends_before_the_bytes },
+		      { "changed", changed_behind_a_kernel }, { "many-changed", many_changed },
+		      { "function-ends", changed_before_a_function_ends }, { "thread", changed_before_another_thread },
+		      { "changed-rows", changed_rows }, { "full", changed_and_many }, { "going-on", changed_and_going_on },
+		      { "source-ends", source_ends }, { "fault", fault } };
 	few_kept = getenv("HEADRACE_STAGING");
 	CHECK(!sem_init(&may_go, 0, 0));
 	context = start();

@@ -4,6 +4,7 @@
  *	peer all      copies in all shapes and directions, their order in streams, waits for events, a ring; the second server
  *	              maps no pinned memory
  *	peer shapes   only the copies, and the ring
+ *	peer source   the source of a copy to a server changes before a copy from another server lets its stream go on
  *	peer death    writes a line and reads one from stdin; by then the second server's workers must have been killed
  */
 #include "test/cuda/softgpu/driver.h"
@@ -661,6 +662,55 @@ static void death(void)
 	tear_down(&places[0]);
 }
 
+/* A small copy is behind a kernel of the first server. The kernel ends by a copy from the second server, whose stream the program
+ * lets go on after it has changed the source: by the end of a host function, or by a call. */
+static void source_changes(bool by_call)
+{
+	struct place *first = &places[0], *second = &places[1];
+	CUdeviceptr flag = first->memory + 4096, value = second->memory, gate = second->memory + 4096;
+	struct held held;
+	uint32_t *source;
+	use(0);
+	OK(cuMemHostAlloc((void **)&source, 64, 0));
+	for (uint32_t round = 1; round <= 5; round++) {
+		use(0);
+		source[0] = 1;
+		OK(cuMemsetD32(flag, 0, 1));
+		OK(cuCtxSynchronize());
+		hold(first->stream, flag);
+		OK(cuMemcpyHtoDAsync(first->memory, source, 64, first->stream));
+		use(1);
+		OK(cuMemsetD32(gate, 0, 1));
+		OK(cuMemsetD32(value, 1, 1));
+		OK(cuCtxSynchronize());
+		if (by_call)
+			OK(cuStreamWaitValue32(second->stream, gate, 1, CU_STREAM_WAIT_VALUE_EQ));
+		else
+			hold_stream(&held, second->stream);
+		OK(cuMemcpyPeerAsync(flag, first->context, value, second->context, 4, second->stream));
+		source[0] = 100 + round;
+		if (by_call)
+			OK(cuStreamWriteValue32(second->other, gate, 1, 0));
+		else
+			release(&held);
+		use(0);
+		OK(cuStreamSynchronize(first->stream));
+		expect_word(first->memory, 100 + round);
+	}
+	OK(cuMemFreeHost(source));
+}
+
+static void source(void)
+{
+	set_up();
+	use(0);
+	kernel("wait");
+	source_changes(true);
+	source_changes(false);
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
 int main(int argc, char **argv)
 {
 	CUresult result = cuInit(0);
@@ -675,6 +725,8 @@ int main(int argc, char **argv)
 		shapes();
 	else if (argc == 2 && !strcmp(argv[1], "same-memory"))
 		same_memory();
+	else if (argc == 2 && !strcmp(argv[1], "source"))
+		source();
 	else if (argc == 2 && !strcmp(argv[1], "death"))
 		death();
 	else

@@ -26,6 +26,19 @@ done
 echo >&4
 wait $client || fail "a lost server harmed the sessions of the others"
 
+# Servers that are reached over TCP, as those of other hosts: small copies to them are sent before their stream has come to them.
+remote_stop || fail "something is left"
+rm -f "$folder"/ready "$folder"/*.ready
+free_ports 3
+remote_start --listen=127.0.0.1:$port
+list=127.0.0.1:$port
+for each in second third; do
+	port=$((port + 1))
+	remote_start_another $each --listen=127.0.0.1:$port
+	list=$list,127.0.0.1:$port
+done
+HEADRACE_SERVER=$list HEADRACE_TRANSPORT=tcp timeout 240 "$program" source || fail "a source that changes"
+
 # One server sends its bytes later than another server, which copies to the same memory afterwards.
 remote_stop || fail "something is left"
 rm -f "$folder"/ready "$folder"/*.ready

@@ -65,10 +65,10 @@ remote_start() { # OPTION…: of headraced
 }
 
 # Starts one more daemon; its place is in $another. NAME: of its files, different for each.
-remote_start_another() { # NAME
+remote_start_another() { # NAME [OPTION…]
 	mkfifo "$folder/$1.ready"
 	"$headraced" --socket="$folder/$1" --driver="$driver" --private --no-loopback --quiet \
-		--ready-fd=3 3>"$folder/$1.ready" 2>>"$folder/log" &
+		--ready-fd=3 "${@:2}" 3>"$folder/$1.ready" 2>>"$folder/log" &
 	others+=($!)
 	read -r _ <"$folder/$1.ready" || fail "headraced did not start"
 	another=unix:$folder/$1
