@@ -605,6 +605,7 @@ struct rc_copy {
 	unsigned receiving; /* chunks that are being received, or sent at a time; each of them keeps the struct */
 	bool listed;        /* a chunk may name it */
 	bool ending;        /* its last bytes are being sent */
+	unsigned *forgotten; /* NULL, or it is not listed: copies that rc_copy_forget waits for; one less when `receiving` is 0 */
 };
 
 /*

@@ -41,6 +41,7 @@ static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_co
 	copy->left = copy->unclaimed = rc_copy_bytes(copy);
 	copy->receiving = 0;
 	copy->ending = false;
+	copy->forgotten = NULL;
 	copy->listed = true;
 	if (copy->later)
 		__atomic_add_fetch(&later, 1, __ATOMIC_RELAXED);
@@ -126,6 +127,8 @@ static bool is_over(const struct rc_copy *copy)
 static void chunk_ended(struct rc_copy *copy)
 {
 	copy->receiving--;
+	if (copy->forgotten && !copy->receiving)
+		--*copy->forgotten;
 	/* Release pairs with the acquire in rc_copy_await_sources: the bytes were read before. */
 	if (copy->ending && !copy->receiving) {
 		__atomic_add_fetch(&copy->session->ended, 1, __ATOMIC_RELEASE);
@@ -277,16 +280,19 @@ void rc_copy_sent(struct rc_copy *copy, uint64_t bytes)
 void rc_copy_forget(uint64_t address, uint64_t size)
 {
 	struct rc_copy *copy;
+	unsigned receiving = 0; /* copies of which chunks are being received or sent */
 	if (!rc_copy_any_later())
 		return;
 	pthread_mutex_lock(&lock);
 	while ((copy = copy_into(address, size, true))) {
-		copy->unclaimed = 0;
-		if (copy->receiving)
-			pthread_cond_wait(&chunk_has_ended, &lock);
-		else
-			unlist(copy);
+		if (copy->receiving) {
+			copy->forgotten = &receiving;
+			receiving++;
+		}
+		unlist(copy); /* chunks of it that are announced from now on are dropped */
 	}
+	while (receiving)
+		pthread_cond_wait(&chunk_has_ended, &lock);
 	pthread_mutex_unlock(&lock);
 }
 

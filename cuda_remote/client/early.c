@@ -41,6 +41,7 @@ struct rc_early_table {
 	struct early copy[RC_EARLY_COPIES]; /* number n, counted from 1, is copy[n % RC_EARLY_COPIES] */
 	uint64_t first, end;                /* numbers of the copies that may be kept */
 	uint64_t bytes;
+	uint64_t change, made;              /* number of the last change's call; the worker has made all changes up to this number */
 	uint64_t ask;                       /* number of kept copies at which the worker is asked */
 	bool stuck;                         /* no room, and the device completes nothing */
 	unsigned refused;                   /* copies since then */
@@ -194,6 +195,8 @@ static CUresult ask(struct rc_link *link)
 	if (link->reply_len != (message.call.count + 7) / 8)
 		return rc_link_broken(link, RC_CALL_copy_early_done);
 	pthread_mutex_lock(&lock);
+	if (table->made < message.head.number)
+		table->made = message.head.number;
 	for (uint64_t i = 0; i < message.call.count; i++) {
 		struct early *copy = at(table, message.call.first + i);
 		if (message.call.first + i >= table->first && copy->bytes && link->reply[i / 8] >> i % 8 & 1)
@@ -220,8 +223,8 @@ static struct early *find_changed(struct rc_early_table *table, uint64_t stream,
 }
 
 /* Sends the bytes of all such copies. The number is taken under the lock: of two threads that find a change, the second one sends
- * the call that lets the stream go on only after the first one has numbered the change. *changed: some were sent. */
-static CUresult send_changes(struct rc_link *link, uint64_t stream, bool *changed)
+ * the call that lets the stream go on only after the first one has numbered the change. */
+static CUresult send_changes(struct rc_link *link, uint64_t stream)
 {
 	struct {
 		struct rc_wire_call head;
@@ -229,7 +232,6 @@ static CUresult send_changes(struct rc_link *link, uint64_t stream, bool *change
 	} message;
 	CUresult result = CUDA_SUCCESS;
 	struct rc_early_table *table = link->session->early;
-	*changed = false;
 	for (uint64_t i = 0; result == CUDA_SUCCESS; i++) {
 		pthread_mutex_lock(&lock);
 		struct early *copy = find_changed(table, stream, &i);
@@ -239,6 +241,7 @@ static CUresult send_changes(struct rc_link *link, uint64_t stream, bool *change
 			differs(copy, true);
 			memcpy(sent, copy->kept, bytes);
 			rc_link_number(link, &message.head);
+			table->change = message.head.number;
 		}
 		pthread_mutex_unlock(&lock);
 		if (!copy)
@@ -249,9 +252,19 @@ static CUresult send_changes(struct rc_link *link, uint64_t stream, bool *change
 		result = rc_link_post_numbered(link, RC_CALL_copy_early_change, &message.head, sizeof message,
 					       &(struct iovec){ sent, bytes }, 1);
 		free(sent);
-		*changed = true;
 	}
 	return result;
+}
+
+/* The same, and waits until the worker has made these changes, and those that other threads may be sending. */
+static CUresult make_changes(struct rc_link *link)
+{
+	struct rc_early_table *table = link->session->early;
+	CUresult result = send_changes(link, RC_TRACK_SEVERAL);
+	pthread_mutex_lock(&lock);
+	bool made = table->made >= table->change;
+	pthread_mutex_unlock(&lock);
+	return result != CUDA_SUCCESS || made ? result : ask(link);
 }
 
 /* False for calls that give no stream work, and let none go on. */
@@ -290,12 +303,9 @@ static CUresult send_changes_of(struct rc_session *session)
 	struct rc_thread *thread = rc_thread_get();
 	struct rc_link *link = thread ? thread->link[session->index] : NULL;
 	uint32_t context = link ? link->context : 0;
-	bool changed;
 	CUresult result = rc_link_to(session, 0, &link);
 	if (result == CUDA_SUCCESS)
-		result = send_changes(link, RC_TRACK_SEVERAL, &changed);
-	if (result == CUDA_SUCCESS && changed)
-		result = ask(link);
+		result = make_changes(link);
 	if (link)
 		link->context = context;
 	return result;
@@ -326,7 +336,6 @@ static bool any_elsewhere(const struct rc_session *own)
 CUresult rc_early_before(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
 {
 	const struct rc_session *session = link->session;
-	bool changed;
 	if (!__atomic_load_n(&all, __ATOMIC_ACQUIRE) || !may_let_go(function))
 		return CUDA_SUCCESS;
 	CUresult result = any_elsewhere(session) ? send_elsewhere(session) : CUDA_SUCCESS;
@@ -335,7 +344,7 @@ CUresult rc_early_before(struct rc_link *link, enum rc_call function, const stru
 	uint64_t stream = rc_done_stream(function, head);
 	if (stream != RC_TRACK_SEVERAL && stream == __atomic_load_n(&session->early_stream, __ATOMIC_RELAXED))
 		return CUDA_SUCCESS;
-	return send_changes(link, stream, &changed);
+	return send_changes(link, stream);
 }
 
 /* The answer is no call, so the changes must have been made before it is sent. */

@@ -104,6 +104,16 @@ static void serve(struct connection *from, const struct rc_wire_call *call, cons
 /* The data connection, once the client has said which one it is, and a copy half of whose chunk waits for it. */
 static struct connection *data;
 static uint64_t half_of;
+static bool and_another; /* chunk follows */
+
+/* The copy's second chunk, which no client waits for in vain if it has forgotten the copy. */
+static void send_second_chunk(struct connection *to, uint64_t copy)
+{
+	struct rc_wire_chunk chunk = { copy, BYTES };
+	struct iovec iov = { bytes_sent, BYTES };
+	static ch3_request_t *sending;
+	ch3_send(to->vc, RC_PACKET_CHUNK, &chunk, sizeof chunk, &iov, 1, CH3_SEND_EAGER, &sending);
+}
 
 /* Sends a chunk of the copy over the data connection, of which the client gets the first half only. */
 static void send_half(uint64_t copy)
@@ -112,6 +122,8 @@ static void send_half(uint64_t copy)
 	if (!data)
 		return;
 	send_chunk(data, copy);
+	if (and_another)
+		send_second_chunk(data, copy);
 	pause_connection(data, true);
 }
 
@@ -423,6 +435,7 @@ static bool half_received(struct connection *from, const struct rc_wire_call *ca
 	if (call->function != RC_CALL_copy_down_later)
 		return false;
 	memcpy(&named, arguments, sizeof named);
+	and_another = named.box.width > BYTES;
 	send_half(named.copy);
 	return true;
 }
@@ -435,13 +448,13 @@ static void *resume_data(void *argument)
 	return NULL;
 }
 
-static void run_half_received(void)
+static void half_receive(size_t bytes)
 {
-	void *memory = calloc(1, BYTES);
+	void *memory = calloc(1, bytes);
 	pthread_t later;
 	await_second();
-	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
-	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(memory, device_memory, BYTES, NULL), CUDA_SUCCESS);
+	expect("cuMemHostRegister", cuMemHostRegister(memory, bytes, 0), CUDA_SUCCESS);
+	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(memory, device_memory, bytes, NULL), CUDA_SUCCESS);
 	await_first_bytes(memory);
 	pthread_create(&later, NULL, resume_data, NULL);
 	expect("cuMemHostUnregister", cuMemHostUnregister(memory), CUDA_SUCCESS);
@@ -452,6 +465,18 @@ static void run_half_received(void)
 	free(memory);
 	pthread_join(later, NULL);
 	usleep(200000);
+}
+
+static void run_half_received(void)
+{
+	half_receive(BYTES);
+}
+
+/* The server, which is not hostile here, sends a further chunk of the copy. The client drops it. */
+static void run_half_received_of_two(void)
+{
+	half_receive(2 * BYTES);
+	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
 /* The chunk of an asynchronous copy on the connection of a thread. */
@@ -739,6 +764,7 @@ static const struct {
 	{ "free-slots-that-were-not-used", free_a_slot, run_free_slots, false },
 	{ "failure-of-an-unknown-copy", unknown_fails, run_unknown_fails, false },
 	{ "memory-given-back-while-receiving", half_received, run_half_received, false },
+	{ "memory-given-back-between-chunks", half_received, run_half_received_of_two, false },
 	{ "host-function-on-a-foreign-connection", foreign_host, run_foreign_host, false },
 	{ "changes-outside-of-managed-memory", answer_changes, run_changes_outside, true },
 	{ "changes-of-the-programs-own-memory", answer_changes, run_changes_of_the_program, true },
