@@ -662,10 +662,19 @@ static void changed_rows(void)
 	up_end();
 }
 
+/* True if the server counts as one of another host, and the bytes of small copies behind a kernel leave with their calls. */
+static bool is_far(void)
+{
+	const char *transport = getenv("HEADRACE_TRANSPORT");
+	return transport && !strcmp(transport, "tcp");
+}
+
 /* More copies than the client keeps, behind a kernel: no call waits for it. */
 static void changed_and_many(void)
 {
 	enum { COPIES = 4300 };
+	if (!is_far())
+		return;
 	up_begin();
 	hold_by_kernel();
 	write_host(1);
@@ -681,6 +690,8 @@ static void changed_and_many(void)
 static void changed_and_going_on(void)
 {
 	enum { COPIES = 6000 };
+	if (!is_far())
+		return;
 	up_begin();
 	write_host(1);
 	for (uint32_t i = 0; i < COPIES; i++) {
@@ -697,8 +708,7 @@ static void changed_and_going_on(void)
  * that takes the memory back waits for the copy, and so for the kernel. */
 static void source_ends(void)
 {
-	const char *transport = getenv("HEADRACE_TRANSPORT");
-	if (!transport || strcmp(transport, "tcp"))
+	if (!is_far())
 		return;
 	up_begin();
 	for (uint32_t round = 1; round < 5; round++) {
