@@ -41,7 +41,7 @@ struct rc_early_table {
 	struct early copy[RC_EARLY_COPIES]; /* number n, counted from 1, is copy[n % RC_EARLY_COPIES] */
 	uint64_t first, end;                /* numbers of the copies that may be kept */
 	uint64_t bytes;
-	uint64_t change, made;              /* number of the last change's call; the worker has made all changes up to this number */
+	uint64_t change, made;              /* number of the last change's call; up to this number the worker has made all */
 	uint64_t ask;                       /* number of kept copies at which the worker is asked */
 	bool stuck;                         /* no room, and the device completes nothing */
 	unsigned refused;                   /* copies since then */
