@@ -49,6 +49,8 @@ uint64_t server_data_posted(void)
 	return __atomic_load_n(&posted, __ATOMIC_SEQ_CST);
 }
 
+/* If the list was not empty, whoever made it so wakes the thread after this, or has done so; the thread reads the wake-ups before
+ * it takes parcels, and takes them until it finds the list empty under the lock. So it takes this parcel too. */
 void server_data_post(struct server_parcel *parcel, uint64_t messages)
 {
 	pthread_mutex_lock(&lock);
