@@ -261,6 +261,11 @@ static_assert(sizeof(struct rc_wire_across) == 104, "wire format");
  * which it may allocate again after a success.
  *
  * Mapped and managed memory is such a memfd that client and worker map at the same address.
+ *
+ * pinned_mirror (struct rc_wire_pin): the memory of a client that shares none with the worker, from address on, at least
+ * RC_PIN_LOWEST. The worker maps memory of its own over these addresses, and pins it, so that kernels find it: a mirror, see
+ * managed_push. pinned_free ends it. CUDA_ERROR_ALREADY_MAPPED: the worker has other memory there; CUDA_ERROR_NOT_SUPPORTED:
+ * the driver does not let kernels use such memory.
  */
 struct rc_wire_pin {
 	uint64_t pinned;  /* client: handle */
@@ -563,7 +568,7 @@ static_assert(sizeof(struct rc_wire_shared) == 64 && sizeof(struct rc_wire_open)
  * (cuda_remote/mirror/mirror.h). managed_make (struct rc_wire_place) allocates at an address of the window, a multiple of
  * RC_MIRROR_PAGE. managed_free: struct rc_wire_address. managed_push: records of what the client has changed. managed_pull: struct
  * rc_wire_pull; the answer: struct rc_wire_pulled, then records of what the device has changed. managed_info: the answer: u64,
- * 1 if the worker can have mirrors. A record: struct rc_wire_change, then its bytes.
+ * 1 if the worker can have mirrors. Pinned memory gets a mirror by pinned_mirror. A record: struct rc_wire_change, then its bytes.
  */
 #define RC_MIRROR_PAGE 4096u
 #define RC_MIRROR_PUSH (128u << 10)  /* bytes of the records of one managed_push */

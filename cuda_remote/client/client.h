@@ -450,7 +450,7 @@ enum rc_memory_kind { RC_MEMORY_DEVICE, RC_MEMORY_MANAGED, RC_MEMORY_GLOBAL, RC_
 struct rc_span {
 	uint64_t base, size;
 	enum rc_memory_kind kind;
-	struct rc_session *session; /* of device memory; NULL for host memory */
+	struct rc_session *session; /* of device memory and mirrors; NULL for other host memory */
 	CUcontext context;
 	CUmodule module;   /* of a global or managed variable: the module that it is part of; else NULL */
 	unsigned flags;    /* of host memory: as given */
@@ -467,6 +467,8 @@ struct rc_span {
 	uint64_t mapped_by;   /* those of them whose kernels may use it at this address */
 	uint64_t place;       /* bytes of addresses that rc_shared_take gave for it; 0: it lies elsewhere */
 	struct rc_slab *slab; /* of host and managed memory: the larger memory that it is part of, or NULL */
+	bool promoted;     /* host memory of which a server has a mirror since its kernels use it (mirror/promote.c) */
+	bool refused;      /* a server did not make such a mirror */
 };
 
 /* The allocation that holds address. */
@@ -476,6 +478,9 @@ bool rc_memory_any_unmapped(void);
 /* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table, as memory of the host or of another session. */
 CUresult rc_memory_add(const struct rc_span *span);
 bool rc_memory_remove(uint64_t base);
+/* A session has a mirror of the host memory that begins at base, of this handle; false: that memory is not in the table. session
+ * NULL: it could not be made. */
+bool rc_memory_promoted(uint64_t base, struct rc_session *session, uint64_t pinned);
 /* Marks the allocation as an allocation node's. */
 void rc_memory_set_of_graph(uint64_t base);
 /* Removes the allocation of this kind that begins at base, unless it is an allocation node's. */
@@ -484,7 +489,8 @@ bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *tak
  * addresses are not used again. */
 void rc_memory_forget_module(CUmodule module);
 void rc_memory_forget_context(CUcontext context, bool is_free);
-/* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation that a device may use, or size is 0. */
+/* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation that a device may use, or size is 0. Promotes
+ * pinned memory of the host (rc_promote). */
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
 /* True if other processes may open it: memory of cuMemAlloc. */
@@ -631,6 +637,8 @@ bool rc_copy_refused(const struct rc_link *link, uint64_t id);
 /* True if the copy, an asynchronous one, has ended: its memory is the program's again. Its chunks may still come on link. */
 bool rc_copy_has_ended(const struct rc_link *link, uint64_t id);
 
+/* Waits for the asynchronous copies from and to these bytes, or until the current context has an error that stays. */
+void rc_copy_await_memory(uint64_t address, uint64_t size);
 /* True while asynchronous copies from or to the host are in progress; from or to these bytes; to these bytes. */
 bool rc_copy_any_later(void);
 bool rc_copy_pending(uint64_t address, uint64_t size);
@@ -786,10 +794,27 @@ struct rc_kernel {
 	struct rc_module *module;
 };
 
+/* ---- mirror/promote.c: pinned memory that kernels of a server of another host use by its address ---- */
+
+/* HEADRACE_MAP_HOST_MEMORY */
+enum rc_host_mapping { RC_MAP_ASKED_FOR, RC_MAP_ALL, RC_MAP_USED };
+enum rc_host_mapping rc_host_mapping(void);
+/* True if rc_promote may succeed. */
+bool rc_promote_possible(struct rc_session *session, const struct rc_span *span);
+/* Makes the allocation of host memory that holds address a mirror, which kernels of the session can use, unless it is one.
+ * CUDA_ERROR_NOT_SUPPORTED; *reason then says why not, in the words of rc_unmapped_fault. */
+CUresult rc_promote(struct rc_session *session, uint64_t address, const char **reason);
+/* Waits until no work uses the mirror, takes over what kernels have written, and ends the mirror. The memory is not in use as one:
+ * it is about to be freed or unregistered. */
+CUresult rc_promote_end(struct rc_span *span);
+/* Finds addresses for pinned memory that a worker of another host can have too, so that it can be promoted. 0: anywhere. */
+uint64_t rc_promote_place(uint64_t bytes);
+
 /* ---- unmapped.c ---- */
 
-/* A kernel is about to be launched on the session's server with this parameter block. */
-void rc_unmapped_launch(const struct rc_session *session, const struct rc_kernel *kernel, const uint8_t *block);
+/* A kernel with this parameter block is about to be launched on the session's server, or becomes part of a graph: promotes the host
+ * memory that its parameters point to. */
+void rc_unmapped_launch(struct rc_session *session, const struct rc_kernel *kernel, const uint8_t *block);
 /* A kernel of the session has accessed an illegal address: logs the cause, if it is known. */
 void rc_unmapped_fault(const struct rc_session *session);
 

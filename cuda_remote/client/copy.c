@@ -7,10 +7,12 @@
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/mirror/client_mirror.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- the table of copies to the host ---- */
 
@@ -69,8 +71,10 @@ static void unlist(struct rc_copy *copy)
 	copy->listed = false;
 	if (copy->kept)
 		__atomic_sub_fetch(&copy->session->staged, rc_copy_bytes(copy), __ATOMIC_RELAXED);
-	if (copy->later)
+	if (copy->later) {
 		__atomic_sub_fetch(&later, 1, __ATOMIC_RELAXED);
+		pthread_cond_broadcast(&chunk_has_ended);
+	}
 	free_if_unused(copy);
 }
 
@@ -223,6 +227,33 @@ bool rc_copy_pending(uint64_t address, uint64_t size)
 	bool found = copy_into(address, size, true) != NULL;
 	pthread_mutex_unlock(&lock);
 	return found;
+}
+
+/* True if the current context's worker reports an error that stays: then copies may never end. */
+static bool has_failed(void)
+{
+	struct rc_session *session = rc_context_session();
+	if (!session)
+		return true;
+	__atomic_store_n(&session->sick, true, __ATOMIC_RELAXED); /* the next call asks */
+	return rc_memory_health() != CUDA_SUCCESS;
+}
+
+void rc_copy_await_memory(uint64_t address, uint64_t size)
+{
+	while (rc_copy_pending(address, size)) {
+		struct timespec until;
+		rc_delay_flush_all(); /* the copies may not have been sent */
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		pthread_mutex_lock(&lock);
+		int error = 0;
+		while (!error && copy_into(address, size, true))
+			error = pthread_cond_timedwait(&chunk_has_ended, &lock, &until);
+		pthread_mutex_unlock(&lock);
+		if (error && has_failed())
+			return;
+	}
 }
 
 static void synchronize(uint64_t handle, void *data, void *unused)
@@ -775,6 +806,36 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	return result == CUDA_SUCCESS && completes ? rc_copy_await(route, stream) : result;
 }
 
+/* True if one side is host memory of which a server has a mirror, and the other side memory of another server. */
+static bool is_mirror_apart(const struct side *mirror, const struct side *other)
+{
+	struct rc_span here, there;
+	return rc_memory_find(mirror->address, &here) && here.kind >= RC_MEMORY_HOST && here.session &&
+	       rc_memory_find(other->address, &there) && there.session && there.session != here.session;
+}
+
+/* Makes a copy between such memory and another server's one between this process's memory and that server: the call waits for the
+ * stream, and takes over what the mirror's server has written. */
+static CUresult bring_home(struct side *mirror, CUstream stream, bool *asynchronous)
+{
+	struct rc_span span;
+	CUresult result = rc_copy_wait_for_turn((uint64_t)(uintptr_t)stream);
+	if (result == CUDA_SUCCESS && rc_memory_find(mirror->address, &span) && span.session)
+		result = rc_mirror_host_begin(span.session);
+	mirror->device = false;
+	*asynchronous = false;
+	return result;
+}
+
+static CUresult settle_apart(struct side *to, struct side *from, CUstream stream, bool *asynchronous)
+{
+	if (!rc_peer_possible() || !to->device || !from->device)
+		return CUDA_SUCCESS;
+	if (is_mirror_apart(to, from))
+		return bring_home(to, stream, asynchronous);
+	return is_mirror_apart(from, to) ? bring_home(from, stream, asynchronous) : CUDA_SUCCESS;
+}
+
 /* Every copy comes through here, or through copy below. asynchronous: the caller allows the copy to complete after the call. */
 static CUresult issue(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 		     CUstream stream, bool asynchronous)
@@ -802,6 +863,12 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 	result = rc_capture_copy(stream, &into, &out_of, width, height, depth, asynchronous, &captured);
 	if (result != CUDA_SUCCESS || captured)
 		return result;
+	struct side here = *to, there = *from;
+	result = settle_apart(&here, &there, stream, &asynchronous);
+	if (result != CUDA_SUCCESS)
+		return result;
+	to = &here;
+	from = &there;
 	if (!to->device && !from->device)
 		return copy_on_host(to, from, width, height, depth, stream);
 	struct rc_route route = { NULL, 0, false };

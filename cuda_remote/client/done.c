@@ -53,6 +53,7 @@ static bool is_idle(enum rc_call function)
 	case RC_CALL_copy_up_settled: /* it is complete before the next call is issued */
 	case RC_CALL_copy_wait:
 	case RC_CALL_managed_info:
+	case RC_CALL_pinned_mirror:
 	case RC_CALL_managed_make:
 	case RC_CALL_managed_push:
 	case RC_CALL_managed_pull:

@@ -2,30 +2,18 @@
 /*
  * Host memory that the program asked for as pinned: marked so that copies from and to it are asynchronous, and shared with
  * the workers on this host (pinned.c), so that their kernels may use it. A worker on another host has a copy of the memory
- * that the program allocated as mapped (mirror/), or of all of it, by a setting, and its kernels use the copy.
+ * that the program allocated as mapped (mirror/), or of all of it, by a setting, and its kernels use the copy. Other pinned
+ * memory gets a copy once kernels use it (mirror/promote.c).
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
-#include "rdma_channel/base/setting.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-HR_SETTING(map_setting, "HEADRACE_MAP_HOST_MEMORY", "0", 0, 1,
-	   "1: kernels of a server on another host can use all memory of cuMemHostAlloc and cuMemAllocHost; 0: only mapped memory");
-static pthread_once_t setting_once = PTHREAD_ONCE_INIT;
-static uint64_t maps_all;
-
-static void read_setting(void)
-{
-	if (hr_setting_u64(&map_setting, &maps_all))
-		maps_all = 0;
-}
-
 static bool wants_mapped(unsigned flags)
 {
-	pthread_once(&setting_once, read_setting);
-	return flags & CU_MEMHOSTALLOC_DEVICEMAP || maps_all;
+	return flags & CU_MEMHOSTALLOC_DEVICEMAP || rc_host_mapping() == RC_MAP_ALL;
 }
 
 /* Mapped memory of a device on another host: a mirror. *made false: the device does not have it, and nothing was allocated. */
@@ -144,6 +132,9 @@ CUresult cuMemFreeHost(void *pointer)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = settle(address, span.size);
 	rc_early_forget(address, span.size);
+	CUresult ended = span.promoted ? rc_promote_end(&span) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = ended;
 	if (rc_mirror_is(&span))
 		return free_mirror(&span, result);
 	bool over;
@@ -167,7 +158,8 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *pointer)
 		return result;
 	if (!rc_memory_find((uint64_t)(uintptr_t)pointer, &span) || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = span.flags | (span.mapped_by ? CU_MEMHOSTALLOC_DEVICEMAP : 0);
+	bool mapped = span.mapped_by || rc_promote_possible(rc_context_session(), &span);
+	*flags = span.flags | (mapped ? CU_MEMHOSTALLOC_DEVICEMAP : 0);
 	return CUDA_SUCCESS;
 }
 
@@ -175,6 +167,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *pointer, unsign
 {
 	struct rc_context *context;
 	struct rc_span span;
+	const char *reason;
 	if (!device || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = rc_context_get(&context);
@@ -183,7 +176,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *pointer, unsign
 	if (!rc_memory_find((uint64_t)(uintptr_t)pointer, &span) ||
 	    (span.kind < RC_MEMORY_HOST && span.kind != RC_MEMORY_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (span.kind != RC_MEMORY_MANAGED && !is_mapped(&span))
+	bool promoted = rc_promote(rc_context_session(), (uint64_t)(uintptr_t)pointer, &reason) == CUDA_SUCCESS;
+	if (span.kind != RC_MEMORY_MANAGED && !promoted && !is_mapped(&span))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*device = (CUdeviceptr)(uintptr_t)pointer;
 	return CUDA_SUCCESS;
@@ -221,6 +215,9 @@ CUresult cuMemHostUnregister(void *pointer)
 	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_REGISTERED)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	result = settle(address, span.size);
+	CUresult ended = span.promoted ? rc_promote_end(&span) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = ended;
 	/* The memory is the program's, which may free it now. */
 	rc_copy_forget(address, span.size);
 	rc_early_forget(address, span.size);
@@ -274,6 +271,8 @@ static CUresult mapping_attribute(void *data, CUpointer_attribute attribute, con
 static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, const struct rc_span *span, CUdeviceptr pointer)
 {
 	bool device = span->kind <= RC_MEMORY_GLOBAL, managed = span->kind == RC_MEMORY_MANAGED;
+	/* A launch with the address among its parameters maps pinned memory. */
+	bool mapped = device || span->mapped_by || rc_promote_possible(rc_context_session(), span);
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		if (span->pooled || span->reserved)
@@ -285,8 +284,8 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 		*(unsigned *)data = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		*(CUdeviceptr *)data = device || span->mapped_by ? pointer : 0;
-		return device || span->mapped_by ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		*(CUdeviceptr *)data = mapped ? pointer : 0;
+		return mapped ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*(void **)data = device && !managed ? NULL : (void *)(uintptr_t)pointer;
 		return device && !managed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -316,7 +315,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 		*(size_t *)data = span->size;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(bool *)data = device || span->mapped_by;
+		*(bool *)data = mapped;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:

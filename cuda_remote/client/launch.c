@@ -182,10 +182,11 @@ static CUresult launch(const struct launch *launch)
 	};
 	struct rc_link *link;
 	result = rc_launch_pack(kernel, launch->parameters, launch->extra, block);
+	/* It makes calls of its own, so it comes before rc_link_get. */
+	if (result == CUDA_SUCCESS && rc_memory_any_unmapped())
+		rc_unmapped_launch(rc_context_session(), kernel, block);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
-	if (result == CUDA_SUCCESS && rc_memory_any_unmapped())
-		rc_unmapped_launch(link->session, kernel, block);
 	if (result == CUDA_SUCCESS) {
 		struct iovec iov[] = { { block, small ? 0 : kernel->block },
 				       { (void *)(uintptr_t)launch->attributes, launch->n_attributes * sizeof *launch->attributes } };

@@ -17,7 +17,8 @@ cuda_client_but_session = \
 	cuda_remote/client/slab.c \
 	cuda_remote/client/managed.c \
 	cuda_remote/client/mirror/client_mirror.c cuda_remote/client/mirror/client_mirror.h \
-	cuda_remote/client/mirror/mirror_memory.c cuda_remote/client/mirror/mirror_variable.c $(MIRROR_SOURCES) \
+	cuda_remote/client/mirror/mirror_memory.c cuda_remote/client/mirror/mirror_variable.c \
+	cuda_remote/client/mirror/promote.c $(MIRROR_SOURCES) \
 	cuda_remote/client/small/context_event.c cuda_remote/client/small/notification.c \
 	cuda_remote/client/small/old_launch.c cuda_remote/client/small/reference_array.c \
 	cuda_remote/client/small/tensor_map.c \

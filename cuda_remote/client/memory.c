@@ -137,7 +137,7 @@ void rc_memory_forget_module(CUmodule module)
 static void unmap_host(CUcontext context)
 {
 	for (size_t i = 0; i < n_spans; i++)
-		if (spans[i].kind == RC_MEMORY_HOST && rc_mirror_is(&spans[i]) && spans[i].context == context)
+		if (spans[i].kind == RC_MEMORY_HOST && rc_mirror_is(&spans[i]) && !spans[i].promoted && spans[i].context == context)
 			spans[i].mapped_by = 0;
 }
 
@@ -172,9 +172,14 @@ void rc_memory_forget_context(CUcontext context, bool is_free)
 CUresult rc_memory_check_device(uint64_t address, uint64_t size)
 {
 	struct rc_span span;
+	const char *reason;
 	if (!size)
 		return CUDA_SUCCESS;
-	if (!rc_memory_find(address, &span) || (span.kind > RC_MEMORY_GLOBAL && !span.mapped_by) ||
+	if (!rc_memory_find(address, &span))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (span.kind > RC_MEMORY_GLOBAL && !span.mapped_by && rc_promote(rc_context_session(), address, &reason) == CUDA_SUCCESS)
+		(void)rc_memory_find(address, &span);
+	if ((span.kind > RC_MEMORY_GLOBAL && !span.mapped_by) ||
 	    size > span.size - (address - span.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	return !span.reserved || rc_virtual_covers(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -184,6 +189,24 @@ bool rc_memory_is_device(uint64_t address)
 {
 	struct rc_span span;
 	return rc_memory_find(address, &span) && (span.kind <= RC_MEMORY_GLOBAL || (span.mapped_by && rc_mirror_is(&span)));
+}
+
+bool rc_memory_promoted(uint64_t base, struct rc_session *session, uint64_t pinned)
+{
+	pthread_rwlock_wrlock(&lock);
+	struct rc_span *span = find(base);
+	bool found = span && span->base == base && span->kind >= RC_MEMORY_HOST;
+	if (found && session) {
+		span->session = session;
+		span->pinned = pinned;
+		span->mapped_by = 1ull << session->index;
+	}
+	if (found) {
+		span->promoted = session;
+		span->refused = !session;
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
 }
 
 void rc_memory_set_of_graph(uint64_t base)

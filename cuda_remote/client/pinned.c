@@ -216,6 +216,22 @@ static bool share(int fd, uint64_t bytes, struct rc_span *span, bool *divisible)
 	return done;
 }
 
+/* Maps memory that no worker maps, or none of this host. */
+static CUresult map_unshared(uint64_t bytes, struct rc_span *span)
+{
+	uint64_t address = any_local() ? 0 : rc_promote_place(bytes);
+	void *memory = mmap((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | (address ? MAP_FIXED : 0), -1, 0);
+	if (memory == MAP_FAILED) {
+		if (address)
+			rc_shared_give(address, bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	span->base = (uint64_t)(uintptr_t)memory;
+	span->place = address ? bytes : 0;
+	return CUDA_SUCCESS;
+}
+
 CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
@@ -230,11 +246,7 @@ CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible)
 		close(fd); /* each worker has its own */
 	if (shared)
 		return CUDA_SUCCESS;
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	span->base = (uint64_t)(uintptr_t)memory;
-	return CUDA_SUCCESS;
+	return map_unshared(bytes, span);
 }
 
 /* True if each worker that may take the memory has it. */

@@ -28,6 +28,7 @@ struct mirror {
 	bool ending;            /* client: is being freed, nothing is sent for it */
 	void *module;           /* of a variable: the driver's library (worker), the library's handle (client) */
 	bool shared_pages;      /* its pages hold other memory too; at the beginning it need not equal its twin */
+	bool differs;           /* at the beginning it need not equal its twin */
 	bool tracked;           /* the kernel tells which pages were written (pages.c) */
 };
 
@@ -39,7 +40,7 @@ struct mirror_table {
 
 /* ---- table.c ---- */
 
-/* Adds a mirror whose memory holds zeros (or anything, if shared_pages), and makes its twin, which holds zeros. False: no
+/* Adds a mirror whose memory holds zeros (or anything, if shared_pages or differs), and makes its twin, which holds zeros. False: no
  * memory. */
 bool mirror_add(struct mirror_table *table, const struct mirror *mirror);
 /* The mirror that holds address; NULL: none. Valid until the table is changed. */
@@ -73,7 +74,8 @@ bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *reco
 
 /* True if the kernel can report which pages were written. A process calls this before it gives up rights. */
 bool mirror_pages_open(void);
-/* Makes the kernel record which pages of the mirror are written from now on. The mirror must equal its twin. False: the kernel
+/* Makes the kernel record which pages of the mirror are written from now on. The mirror must equal its
+ * twin, unless `differs`. False: the kernel
  * does not do that. */
 bool mirror_pages_begin(const struct mirror *mirror);
 void mirror_pages_end(const struct mirror *mirror);

@@ -118,7 +118,9 @@ bool mirror_pages_begin(const struct mirror *mirror)
 	uint64_t at = mirror->address, end = end_of(mirror);
 	if (at % page || !protect(at, end - at))
 		return false;
-	/* What was written until now is equal to the twin. */
+	/* What was written until now is equal to the twin, or the first scan is to report it. */
+	if (mirror->differs)
+		return true;
 	while (at < end && scan(at, end, 0, regions, &at) >= 0)
 		;
 	if (at < end)

@@ -376,6 +376,9 @@ void server_mirrors_synchronize(void);
 void server_mirrors_forget(CUcontext context);
 /* The variables of a library that is about to end. */
 void server_mirrors_forget_library(const void *library);
+/* A mirror in memory of this host, which is zero and which kernels can use. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult server_mirror_add_host(uint64_t address, uint64_t bytes);
+void server_mirror_end_host(uint64_t address);
 
 /* ---- pinned.c ---- */
 
@@ -389,6 +392,7 @@ CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes);
 void server_pinned_renew(void);
 CUresult serve_pinned_free(struct server_call *call);
 CUresult serve_pinned_wait(struct server_call *call);
+CUresult serve_pinned_mirror(struct server_call *call);
 /* Takes pinned memory of at least this size for the staging of one connection; its handle ends. CUDA_ERROR_INVALID_HANDLE,
  * CUDA_ERROR_INVALID_VALUE. */
 CUresult server_pinned_adopt(uint64_t handle, uint64_t bytes, struct pinned **staging);

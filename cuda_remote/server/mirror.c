@@ -118,6 +118,29 @@ CUresult serve_managed_make(struct server_call *call)
 	return result;
 }
 
+CUresult server_mirror_add_host(uint64_t address, uint64_t bytes)
+{
+	/* The kernel notices what the software GPU writes, as that runs in this process. It does not notice what a GPU writes. */
+	const struct mirror mirror = { .address = address, .size = bytes, .shared_pages = !is_direct() || address % RC_MIRROR_PAGE };
+	if (!server_limit_take(SERVER_LIMIT_PINNED, bytes)) /* of the twin */
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&lock);
+	bool added = mirror_add(&table, &mirror);
+	pthread_mutex_unlock(&lock);
+	if (!added)
+		server_limit_return(SERVER_LIMIT_PINNED, bytes);
+	return added ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void server_mirror_end_host(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	struct mirror *mirror = mirror_find(&table, address);
+	if (mirror && mirror->address == address)
+		end(mirror);
+	pthread_mutex_unlock(&lock);
+}
+
 /* From now on no call finds the mirror. Work that was issued earlier may still use its memory, so the driver waits. */
 CUresult serve_managed_free(struct server_call *call)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pinned memory of a client on the same host. The client passes a memfd; the worker maps it and pins the mapping in its own
- * driver. So the driver copies between the client's memory and the device in the order of a stream, without a message.
+ * Pinned memory of a client. If the client is on the same host it passes a memfd; the worker maps it and pins the mapping in its
+ * own driver. So the driver copies between the client's memory and the device in the order of a stream, without a message.
  * The client chooses the descriptor. An access to the mapping must not fail with SIGBUS, whatever the client does: the file
  * must be one of shared memory that nobody can shrink, and not of huge pages, of which the host may have none left.
+ *
+ * If the client is on another host, the worker pins memory of its own at the same addresses, and mirror.c makes it a mirror.
  */
 #define _GNU_SOURCE /* F_GET_SEALS, MAP_FIXED_NOREPLACE */
 #include "cuda_remote/server/internal.h"
@@ -26,6 +28,7 @@ struct pinned {
 	struct server_slot slot; /* its memory and size: the mapping, a multiple of the page size */
 	struct pinned *next;     /* in the list */
 	bool used;               /* a copy was issued, or kernels find the memory; under the call order */
+	uint64_t mirrored;       /* address of the client's memory that this is a mirror of; 0: the client has mapped it too */
 };
 
 /* Guards the list, and the pinning of its memory. */
@@ -75,11 +78,12 @@ static const char *fault_of(int fd, uint64_t size)
 	return NULL;
 }
 
-/* Maps the file at the address; 0: anywhere. CUDA_ERROR_ALREADY_MAPPED: other memory is there. */
+/* Maps the file, or new memory if fd is -1, at the address; 0: anywhere. CUDA_ERROR_ALREADY_MAPPED: other memory is there. */
 static CUresult map_file(int fd, uint64_t address, uint64_t size, uint8_t **memory)
 {
 	void *wanted = (void *)(uintptr_t)address;
-	void *at = mmap(wanted, size, PROT_READ | PROT_WRITE, MAP_SHARED | (address ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+	int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	void *at = mmap(wanted, size, PROT_READ | PROT_WRITE, kind | (address ? MAP_FIXED_NOREPLACE : 0), fd, 0);
 	if (at == MAP_FAILED)
 		return address && errno == EEXIST ? CUDA_ERROR_ALREADY_MAPPED : CUDA_ERROR_OUT_OF_MEMORY;
 	if (address && at != wanted) { /* a kernel before 4.17 takes the address as a hint */
@@ -242,6 +246,8 @@ CUresult serve_pinned_free(struct server_call *call)
 		return CUDA_ERROR_INVALID_HANDLE;
 	server_object_unbind(args.pinned);
 	bool used = pinned->used;
+	if (pinned->mirrored)
+		server_mirror_end_host(pinned->mirrored);
 	server_order_release(call);
 	/* Memory that may be in use stays mapped until the session ends. */
 	CUresult result = used ? server_contexts_wait(call->thread) : CUDA_SUCCESS;
@@ -254,6 +260,78 @@ CUresult serve_pinned_free(struct server_call *call)
 	(void)driver.cuCtxSetCurrent(NULL);
 	pinned_unmap(pinned);
 	return CUDA_SUCCESS;
+}
+
+/* The pages of the client's memory. False: they are not where a client may have memory. */
+static bool mirror_pages(const struct rc_wire_pin *ask, uint64_t *start, uint64_t *size)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), end;
+	if (!ask->bytes || ask->address < RC_PIN_LOWEST || __builtin_add_overflow(ask->address, ask->bytes, &end) ||
+	    __builtin_add_overflow(end, page - 1, &end))
+		return false;
+	*start = ask->address & ~(page - 1);
+	*size = (end & ~(page - 1)) - *start;
+	return true;
+}
+
+/* Maps and pins the memory of a mirror in the current context. */
+static CUresult mirror_map(uint64_t start, uint64_t size, struct pinned *pinned)
+{
+	uint8_t *memory;
+	CUresult result = map_file(-1, start, size, &memory);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = server_slot_list(&pinned->slot, memory, size);
+	if (result != CUDA_SUCCESS) {
+		munmap(memory, size);
+		pinned->slot.memory = NULL;
+		return result;
+	}
+	list(pinned);
+	return is_found_by_kernels(memory) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult mirror_make(const struct rc_wire_pin *ask, uint64_t start, uint64_t size)
+{
+	struct pinned *pinned = calloc(1, sizeof *pinned);
+	if (!pinned)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = mirror_map(start, size, pinned);
+	bool listed = pinned->slot.memory;
+	if (result == CUDA_SUCCESS)
+		result = server_mirror_add_host(ask->address, ask->bytes);
+	if (result == CUDA_SUCCESS) {
+		pinned->mirrored = ask->address;
+		pinned->used = true;
+		result = server_object_bind(RC_KIND_PINNED, ask->pinned, pinned->slot.memory, pinned);
+	}
+	if (result == CUDA_SUCCESS)
+		return result;
+	if (pinned->mirrored)
+		server_mirror_end_host(pinned->mirrored);
+	if (listed) {
+		unlist(pinned);
+		munmap(pinned->slot.memory, pinned->slot.size);
+	}
+	free(pinned);
+	return result;
+}
+
+CUresult serve_pinned_mirror(struct server_call *call)
+{
+	struct rc_wire_pin ask;
+	uint64_t start, size;
+	if (!server_take_into(call, &ask, sizeof ask) || !mirror_pages(&ask, &start, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!server_limit_take(SERVER_LIMIT_PINNED, size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(void)driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
+	CUresult result = mirror_make(&ask, start, size);
+	if (result != CUDA_SUCCESS)
+		server_limit_return(SERVER_LIMIT_PINNED, size);
+	call->thread->context = 0;
+	(void)driver.cuCtxSetCurrent(NULL);
+	return result;
 }
 
 /* Part of such memory is freed: what was issued may still use it. */

@@ -66,7 +66,7 @@ static void managed(struct made_call *to, uint8_t what, uint8_t which)
 {
 	uint64_t at = CALLS_WINDOW + CALLS_WINDOW_BYTES / 2 + which % 4 * calls_told.page;
 	uint64_t bytes = 1 + which * 3u;
-	switch (what % 5) {
+	switch (what % 6) {
 	case 0: to->function = RC_CALL_managed_info; break;
 	case 1: FIXED(to, RC_CALL_managed_make, (struct rc_wire_place){ at, RC_MIRROR_PAGE * (1u + which / 64) }); break;
 	case 2:
@@ -76,6 +76,11 @@ static void managed(struct made_call *to, uint8_t what, uint8_t which)
 			memset(to->payload + to->len, which, bytes);
 			to->len += bytes;
 		}
+		break;
+	case 5: /* pinned memory that gets a mirror: free addresses, and some that the worker uses */
+		FIXED(to, RC_CALL_pinned_mirror,
+		      (struct rc_wire_pin){ calls_handle(RC_KIND_PINNED, which), bytes,
+					    which % 8 ? at + CALLS_WINDOW_BYTES + which : (uint64_t)(uintptr_t)to });
 		break;
 	case 3: FIXED(to, RC_CALL_managed_pull, (struct rc_wire_pull){ which % 2 ? at : 0 }); break;
 	default: FIXED(to, RC_CALL_managed_free, (struct rc_wire_address){ at });

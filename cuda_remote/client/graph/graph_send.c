@@ -84,6 +84,9 @@ static CUresult put_kernel(struct writer *writer, CUgraphNode node)
 		.parameters = (uint32_t)kernel->bytes,
 	};
 	CUresult result = check_session(writer->run, wire.function);
+	struct rc_kernel *known = rc_kernel_find(wire.function);
+	if (result == CUDA_SUCCESS && known && known->block == kernel->bytes && rc_memory_any_unmapped())
+		rc_unmapped_launch(writer->run->session, known, kernel->block);
 	for (uint32_t i = 0; i < GRAPH_ATTRIBUTES; i++)
 		if (kernel->set & 1u << i && travels(i))
 			wire.set |= 1u << i;

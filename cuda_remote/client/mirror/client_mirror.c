@@ -61,10 +61,11 @@ static void count(const struct mirror *mirror, bool more)
 bool rc_mirror_begin(const struct rc_span *span)
 {
 	/* The host may use mapped memory while the device works, as it may use attached memory. */
-	bool attached = span->kind == RC_MEMORY_HOST || span->flags != CU_MEM_ATTACH_GLOBAL;
+	bool attached = span->kind >= RC_MEMORY_HOST || span->flags != CU_MEM_ATTACH_GLOBAL;
+	bool shares = span->module || span->kind == RC_MEMORY_REGISTERED;
 	struct mirror mirror = { .address = span->base, .size = span->size, .owner = span->session,
-				 .context = (uint64_t)(uintptr_t)span->context, .attached = attached,
-				 .module = span->module, .shared_pages = span->module != NULL };
+				 .context = span->promoted ? 0 : (uint64_t)(uintptr_t)span->context, .attached = attached,
+				 .module = span->module, .shared_pages = shares, .differs = span->promoted };
 	pthread_mutex_lock(&lock);
 	if (!outgoing)
 		outgoing = malloc(RC_MIRROR_PUSH);
@@ -177,6 +178,7 @@ static bool gives_work(enum rc_call function)
 	case RC_CALL_memory_free:
 	case RC_CALL_pinned_free:
 	case RC_CALL_pinned_wait:
+	case RC_CALL_pinned_mirror:
 	case RC_CALL_managed_info:
 	case RC_CALL_managed_make:
 	case RC_CALL_managed_free:

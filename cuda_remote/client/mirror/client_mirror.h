@@ -14,7 +14,7 @@ bool rc_mirror_supported(struct rc_session *session);
 /* True if the allocation has a copy in this process. */
 static inline bool rc_mirror_is(const struct rc_span *span)
 {
-	return span->placing && span->kind != RC_MEMORY_DEVICE;
+	return span->promoted || (span->placing && span->kind != RC_MEMORY_DEVICE);
 }
 
 /* ---- mirror_memory.c ---- */

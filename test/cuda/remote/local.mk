@@ -7,7 +7,7 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/complete test/cuda/remote/delays test/cuda/remote/headraced-faults test/cuda/remote/peer test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/eager test/cuda/remote/waits test/cuda/remote/gathered test/cuda/remote/refusals \
 	test/cuda/remote/mapped \
-	test/cuda/remote/managed test/cuda/remote/managed_far \
+	test/cuda/remote/managed test/cuda/remote/managed_far test/cuda/remote/promoted \
 	test/cuda/remote/threads \
 	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/small_calls \
 	test/cuda/remote/softgpu_green_contexts test/cuda/remote/softgpu_old_calls test/cuda/remote/softgpu_references test/cuda/remote/softgpu_tensor_maps test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
@@ -20,7 +20,7 @@ HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda
 	test/cuda/remote/usage.sh test/cuda/remote/virtual.sh \
 	test/cuda/remote/eager.sh test/cuda/remote/waits.sh test/cuda/remote/gathered.sh test/cuda/remote/refusals.sh \
 	test/cuda/remote/mapped.sh \
-	test/cuda/remote/managed.sh test/cuda/remote/managed_far.sh
+	test/cuda/remote/managed.sh test/cuda/remote/managed_far.sh test/cuda/remote/promoted.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
 dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
 TESTS += $(HR_REMOTE_RUNS)
@@ -75,6 +75,9 @@ test_cuda_remote_linker_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_managed_SOURCES = test/cuda/remote/managed.c test/cuda/softgpu/driver.h
 test_cuda_remote_managed_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_managed_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_promoted_SOURCES = test/cuda/remote/promoted.c test/cuda/softgpu/driver.h
+test_cuda_remote_promoted_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_promoted_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_managed_far_SOURCES = test/cuda/remote/managed_far.c test/cuda/softgpu/driver.h
 test_cuda_remote_managed_far_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_managed_far_LDADD = cuda_remote/client/libcuda.la

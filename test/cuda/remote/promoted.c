@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pinned memory that the program did not ask for as mapped, on a server of another host: it becomes a mirror when the device
+ * first uses it. "promoted registered": only memory of cuMemHostRegister, which a server of this host does not map either.
+ */
+#include "test/cuda/softgpu/driver.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+enum { BYTES = 1 << 20, WORDS = BYTES / 4, THREADS = 4, ROUNDS = 50 };
+
+static CUcontext context;
+static CUstream stream, other;
+
+static CUdeviceptr at(const void *memory)
+{
+	return (CUdeviceptr)(uintptr_t)memory;
+}
+
+static uint32_t *pinned(size_t bytes)
+{
+	void *memory;
+	OK(cuMemAllocHost(&memory, bytes));
+	memset(memory, 0, bytes);
+	return memory;
+}
+
+/* A word of the device that holds streams until it is set. */
+static CUdeviceptr new_flag(void)
+{
+	CUdeviceptr flag;
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuMemsetD32Async(flag, 0, 1, other));
+	OK(cuStreamSynchronize(other));
+	return flag;
+}
+
+static void *set_flag(void *flag)
+{
+	OK(cuCtxSetCurrent(context));
+	OK(cuMemsetD32Async(*(const CUdeviceptr *)flag, 1, 1, other));
+	OK(cuStreamSynchronize(other));
+	return NULL;
+}
+
+static bool is_mapped(const void *memory)
+{
+	bool mapped = false;
+	OK(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, at(memory)));
+	return mapped;
+}
+
+static void increase(CUstream in, const void *word, uint32_t by)
+{
+	CUdeviceptr there = at(word);
+	OK(launch("increase", in, &there, &by));
+}
+
+/* What the host has written before the launch reaches the kernel, and what the kernel writes reaches the host. */
+static void kernel_reads_and_writes(uint32_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		words[i] = (uint32_t)i;
+	increase(stream, &words[0], 5);
+	increase(stream, &words[count / 2], 6);
+	increase(stream, &words[count - 1], 7);
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[0] == 5 && words[1] == 1 && words[count / 2] == count / 2 + 6 && words[count - 1] == count + 6);
+	words[1] = 100;
+	increase(stream, &words[1], 1);
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[1] == 101 && words[0] == 5);
+}
+
+static void allocated(void)
+{
+	static const size_t sizes[] = { 8, 4096, 5000, 1 << 20, 5 << 20 };
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		uint32_t *words = pinned(sizes[i] < 16 ? 16 : sizes[i]);
+		kernel_reads_and_writes(words, sizes[i] < 16 ? 4 : sizes[i] / 4);
+		OK(cuMemFreeHost(words));
+	}
+}
+
+/* The pages of registered memory hold other memory of the program, which stays as it is. */
+static void registered(void)
+{
+	uint8_t *area = malloc(3 * BYTES);
+	CHECK(area);
+	memset(area, 0x77, 3 * BYTES);
+	uint32_t *words = (uint32_t *)(area + BYTES + 132);
+	OK(cuMemHostRegister(words, BYTES, 0));
+	kernel_reads_and_writes(words, WORDS);
+	CHECK(is_mapped(words));
+	/* What a kernel has written is there when the memory is unregistered. */
+	words[9] = 1;
+	increase(stream, &words[9], 1);
+	OK(cuMemHostUnregister(words));
+	CHECK(words[9] == 2);
+	for (int i = 0; i < 132; i++)
+		CHECK(area[BYTES + i] == 0x77 && area[2 * BYTES + 132 + i] == 0x77);
+	/* It can be registered again, with other contents and another size. */
+	memset(words, 1, BYTES);
+	OK(cuMemHostRegister(words, BYTES / 2, CU_MEMHOSTREGISTER_DEVICEMAP));
+	CUdeviceptr device;
+	OK(cuMemHostGetDevicePointer(&device, words, 0));
+	CHECK(device == at(words));
+	kernel_reads_and_writes(words, WORDS / 2);
+	CHECK(words[WORDS / 2] == 0x01010101);
+	OK(cuMemHostUnregister(words));
+	free(area);
+}
+
+/* An asynchronous copy to the memory began before the launch that has its address. The kernel comes after it. */
+static void copy_under_way_to_host(void)
+{
+	uint32_t *words = pinned(BYTES);
+	CUdeviceptr device, flag = new_flag();
+	pthread_t thread;
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuMemsetD32(device, 40, WORDS));
+	hold(stream, flag);
+	OK(cuMemcpyDtoHAsync(words, device, BYTES, stream));
+	CHECK(!pthread_create(&thread, NULL, set_flag, &flag));
+	increase(stream, &words[0], 2);
+	increase(stream, &words[WORDS - 1], 3);
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[0] == 42 && words[1] == 40 && words[WORDS - 1] == 43);
+	pthread_join(thread, NULL);
+	OK(cuMemFree(device));
+	OK(cuMemFree(flag));
+	OK(cuMemFreeHost(words));
+}
+
+/* The same from the memory: the device gets what it held before the kernel. */
+static void copy_under_way_from_host(void)
+{
+	uint32_t *words = pinned(BYTES), *check = malloc(BYTES);
+	CUdeviceptr device, flag = new_flag(), there = at(words);
+	uint32_t bytes = BYTES;
+	pthread_t thread;
+	CHECK(check);
+	for (int i = 0; i < WORDS; i++)
+		words[i] = 11;
+	OK(cuMemAlloc(&device, BYTES));
+	hold(stream, flag);
+	OK(cuMemcpyHtoDAsync(device, words, BYTES, stream));
+	CHECK(!pthread_create(&thread, NULL, set_flag, &flag));
+	OK(launch("write", stream, &there, &bytes));
+	OK(cuStreamSynchronize(stream));
+	pthread_join(thread, NULL);
+	OK(cuMemcpyDtoH(check, device, BYTES));
+	for (int i = 0; i < WORDS; i++)
+		CHECK(check[i] == 11 && words[i] == 0xA5A5A5A5);
+	free(check);
+	OK(cuMemFree(device));
+	OK(cuMemFree(flag));
+	OK(cuMemFreeHost(words));
+}
+
+/* Copies of memory that became a mirror are in the order of the stream, whatever the call. */
+static void copies_after(void)
+{
+	uint32_t *words = pinned(BYTES), *plain = malloc(BYTES), one = 1;
+	CUdeviceptr device;
+	CHECK(plain);
+	OK(cuMemAlloc(&device, BYTES));
+	increase(stream, &words[3], 4);
+	for (uint32_t round = 1; round <= 5; round++) {
+		OK(cuMemcpyDtoDAsync(device, at(words), BYTES, stream));
+		OK(cuMemcpyHtoDAsync(device, &one, 4, stream));
+		OK(cuMemcpyDtoHAsync(words, device, BYTES, stream));
+		increase(stream, &words[3], 1);
+		OK(cuStreamSynchronize(stream));
+		CHECK(words[0] == 1 && words[3] == 4 + round);
+		words[5] = round;
+		OK(cuMemcpyHtoDAsync(device, words, BYTES, stream));
+		OK(cuStreamSynchronize(stream));
+		OK(cuMemcpyDtoH(plain, device, BYTES));
+		CHECK(plain[5] == round && plain[3] == 4 + round);
+	}
+	free(plain);
+	OK(cuMemFree(device));
+	OK(cuMemFreeHost(words));
+}
+
+static void fills(void)
+{
+	uint8_t *bytes = (uint8_t *)pinned(4096);
+	OK(cuMemsetD8(at(bytes), 1, 100));
+	CHECK(bytes[0] == 1 && bytes[99] == 1 && !bytes[100]);
+	OK(cuMemFreeHost(bytes));
+	bytes = (uint8_t *)pinned(4096);
+	OK(cuMemsetD16Async(at(bytes + 2), 0x0203, 2, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(!bytes[1] && bytes[2] == 3 && bytes[3] == 2 && bytes[4] == 3 && bytes[5] == 2 && !bytes[6]);
+	OK(cuMemFreeHost(bytes));
+	bytes = (uint8_t *)pinned(4096);
+	OK(cuMemsetD32Async(at(bytes), 0x04040404, 4, stream));
+	OK(cuMemsetD2D8Async(at(bytes + 1), 8, 5, 2, 2, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(bytes[0] == 4 && bytes[1] == 5 && bytes[2] == 5 && bytes[3] == 4 && bytes[9] == 5 && bytes[15] == 4 && !bytes[16]);
+	OK(cuMemsetD2D16(at(bytes + 32), 8, 0x0606, 1, 2));
+	OK(cuMemsetD2D32(at(bytes + 64), 16, 0x07070707, 1, 2));
+	CHECK(bytes[32] == 6 && bytes[33] == 6 && !bytes[34] && bytes[40] == 6 && bytes[64] == 7 && bytes[83] == 7 && !bytes[84]);
+	EXPECT(cuMemsetD8(at(bytes), 1, 4097), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFreeHost(bytes));
+}
+
+/* Launches of a graph that was made before the memory became a mirror, among kernels that use it. */
+static void graph_from_before(void)
+{
+	uint32_t *words = pinned(BYTES);
+	CUdeviceptr device;
+	CUgraph graph;
+	CUgraphExec exec;
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	OK(cuMemcpyHtoDAsync(device, words, BYTES, stream));
+	append(stream, device, 6);
+	OK(cuMemcpyDtoHAsync(words, device, BYTES, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	for (uint32_t round = 1; round <= 3; round++) {
+		OK(cuGraphLaunch(exec, stream));
+		increase(stream, &words[100], 1);
+		OK(cuGraphLaunch(exec, stream));
+		increase(stream, &words[100], 1);
+		OK(cuStreamSynchronize(stream));
+		CHECK(words[0] == 2 * round && words[2 * round] == 6 && words[100] == 2 * round);
+	}
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(device));
+	OK(cuMemFreeHost(words));
+}
+
+/* Kernels of a graph use the memory, and a fill does. */
+static void in_graph(void)
+{
+	uint32_t *words = pinned(BYTES), *filled = pinned(4096);
+	CUdeviceptr device;
+	CUgraph graph;
+	CUgraphExec exec;
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuMemsetD32(device, 20, WORDS));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	OK(cuMemcpyDtoHAsync(words, device, BYTES, stream));
+	increase(stream, &words[7], 1);
+	OK(cuMemsetD32Async(at(filled), 9, 4, stream));
+	increase(stream, &filled[1], 1);
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	for (uint32_t round = 0; round < 3; round++) {
+		words[7] = filled[1] = 0;
+		OK(cuGraphLaunch(exec, stream));
+		OK(cuStreamSynchronize(stream));
+		CHECK(words[7] == 21 && words[8] == 20 && filled[0] == 9 && filled[1] == 10 && !filled[4]);
+	}
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(device));
+	OK(cuMemFreeHost(filled));
+	OK(cuMemFreeHost(words));
+}
+
+/* A stream writes a word of pinned memory. The host sees it without a call that waits. */
+static void written_by_stream(void)
+{
+	uint32_t *words = pinned(4096);
+	CUdeviceptr flag = new_flag();
+	increase(stream, &words[4], 3);
+	hold(stream, flag);
+	OK(cuStreamWriteValue32(stream, at(&words[0]), 17, 0));
+	OK(cuStreamWriteValue64(stream, at(&words[2]), 18ull << 32 | 19, 0));
+	increase(stream, &words[0], 1);
+	CHECK(!__atomic_load_n(&words[0], __ATOMIC_ACQUIRE));
+	set_flag(&flag);
+	while (__atomic_load_n(&words[3], __ATOMIC_ACQUIRE) != 18)
+		usleep(100);
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[0] == 18 && words[2] == 19 && words[4] == 3);
+	CUstreamBatchMemOpParams list[2] = {
+		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = flag, .value = 5 } },
+		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = at(&words[5]), .value = 6 } },
+	};
+	OK(cuStreamBatchMemOp(stream, 2, list, 0));
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[5] == 6);
+	OK(cuMemcpyDtoH(&words[6], flag, 4));
+	CHECK(words[6] == 5);
+	EXPECT(cuStreamWriteValue32(stream, at(words) + 2, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamWriteValue32(stream, at(words) + 4096, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamWaitValue32(stream, at(words), 1, 0), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuMemFree(flag));
+	OK(cuMemFreeHost(words));
+}
+
+static void attributes(void)
+{
+	uint32_t *words = pinned(4096);
+	CUdeviceptr device;
+	unsigned flags;
+	for (int round = 0; round < 2; round++) {
+		CHECK(is_mapped(words));
+		OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at(words + 1)));
+		CHECK(device == at(words + 1));
+		OK(cuMemHostGetFlags(&flags, words));
+		CHECK(flags == CU_MEMHOSTALLOC_DEVICEMAP);
+		increase(stream, words, 1);
+		OK(cuStreamSynchronize(stream));
+	}
+	OK(cuMemHostGetDevicePointer(&device, words, 0));
+	CHECK(device == at(words) && words[0] == 2);
+	OK(cuMemFreeHost(words));
+}
+
+static uint32_t *shared;
+
+static void *use(void *argument)
+{
+	uint32_t *mine = shared + *(const int *)argument * 32;
+	CUstream own;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		mine[1] = round;
+		increase(own, &mine[0], 1);
+		uint32_t *private = pinned(4096);
+		increase(own, &private[round], round);
+		OK(cuStreamSynchronize(own));
+		CHECK(mine[0] == round && mine[1] == round && private[round] == round);
+		OK(cuMemFreeHost(private));
+	}
+	OK(cuStreamDestroy(own));
+	return NULL;
+}
+
+/* Threads that launch kernels on the same memory at the same time, and on memory of their own. */
+static void threads(void)
+{
+	pthread_t thread[THREADS];
+	int number[THREADS];
+	shared = pinned(4096);
+	for (int i = 0; i < THREADS; i++) {
+		number[i] = i;
+		CHECK(!pthread_create(&thread[i], NULL, use, &number[i]));
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	OK(cuMemFreeHost(shared));
+}
+
+/* The memory is not the context's. */
+static void after_reset(void)
+{
+	uint32_t *words = pinned(4096), value = 9;
+	CUdeviceptr there = at(words);
+	CUmodule module;
+	CUfunction again;
+	increase(stream, words, 1);
+	OK(cuStreamSynchronize(stream));
+	OK(cuDevicePrimaryCtxReset(0));
+	context = start();
+	OK(cuModuleLoadData(&module, test_program("double\nincrease\n")));
+	OK(cuModuleGetFunction(&again, module, "increase"));
+	void *parameters[] = { &there, &value };
+	words[0] += 10;
+	OK(cuLaunchKernel(again, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuCtxSynchronize());
+	CHECK(words[0] == 20);
+	OK(cuMemFreeHost(words));
+}
+
+int main(int argc, char **argv)
+{
+	context = start();
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	kernel("wait"); /* loaded before a stream is held */
+	registered();
+	if (argc > 1 && !strcmp(argv[1], "registered"))
+		return 0;
+	allocated();
+	copy_under_way_to_host();
+	copy_under_way_from_host();
+	copies_after();
+	fills();
+	graph_from_before();
+	in_graph();
+	written_by_stream();
+	attributes();
+	threads();
+	after_reset();
+	return 0;
+}

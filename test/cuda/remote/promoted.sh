@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Pinned memory of which a server on another host gets a copy when the device first uses it. The server is reached over TCP.
+. "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
+remote_start
+timeout 60 "$build/test/cuda/remote/promoted" registered || fail "registered memory on this host"
+remote_stop
+rm "$folder/ready"
+export HEADRACE_TRANSPORT=tcp
+free_ports
+for scan in 1 0; do
+	export HEADRACE_MANAGED_SCAN=$scan
+	remote_start --listen=127.0.0.1:$port
+	export HEADRACE_SERVER=127.0.0.1:$port
+	timeout 120 "$build/test/cuda/remote/promoted" || fail "pinned memory that kernels use, scan $scan"
+	timeout 120 "$build/test/cuda/remote/mapped" used || fail "pinned memory as mapped memory, scan $scan"
+	remote_stop
+	rm "$folder/ready"
+done
+unset HEADRACE_MANAGED_SCAN
+# The worker's processors cannot read the memory of its device, but they can read this memory.
+double=$driver driver=$build/cuda_remote/softgpu/.libs/libcuda.so
+export HEADRACE_TEST_PTX=1
+HEADRACE_PLACED_MEMORY=2 remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+timeout 120 "$build/test/cuda/remote/promoted" || fail "pinned memory that kernels use, with a driver like a GPU's"
+remote_stop
+rm "$folder/ready"
+driver=$double
+unset HEADRACE_TEST_PTX
+# More memory than the worker may have: the kernel fails, and a line says why.
+HEADRACE_SESSION_PINNED=1K remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+timeout 60 "$build/test/cuda/remote/mapped" unmapped pinned 2>"$folder/said" || fail "a worker with little memory: $(cat "$folder/said")"
+grep -q "parameter 0 of write was 0x[0-9a-f]*, .*HEADRACE_SESSION_PINNED" "$folder/said" ||
+	fail "the limit is not named: $(cat "$folder/said")"
+remote_stop
