@@ -189,15 +189,39 @@ CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link
 	return CUDA_SUCCESS;
 }
 
-CUresult rc_link_progress(struct rc_link *link)
+/* *in_time false: timeout ms have passed (-1: no limit). */
+static CUresult progress(struct rc_link *link, int timeout, bool *in_time)
 {
 	if (link->error)
 		return RC_LOST;
 	rc_delay_flush(link);
-	int ran = ch3_progress_wait(link->engine, -1);
+	int ran = ch3_progress_wait(link->engine, timeout);
+	*in_time = ran;
 	if (ran < 0)
 		return link_lost(link, ran);
 	return link->error ? RC_LOST : CUDA_SUCCESS;
+}
+
+CUresult rc_link_progress(struct rc_link *link)
+{
+	bool in_time = true;
+	return progress(link, -1, &in_time);
+}
+
+/* Waits for the answer to a call. */
+static CUresult await_answer(struct rc_link *link, enum rc_call function)
+{
+	CUresult result = CUDA_SUCCESS;
+	int limit = rc_mirror_any() ? RC_MIRROR_LONG_WAIT : -1;
+	while (result == CUDA_SUCCESS && !link->answered) {
+		bool in_time = true;
+		result = progress(link, limit, &in_time);
+		if (!in_time) {
+			rc_mirror_long_wait(link->session, function);
+			limit = -1;
+		}
+	}
+	return result;
 }
 
 CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request)
@@ -450,8 +474,8 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 		flags |= RC_CALL_ALONE;
 	CUresult result = link_send(link, function, flags | RC_CALL_WAIT | own, head, len, iov, n);
 	rc_delay_flush_all();
-	while (result == CUDA_SUCCESS && !link->answered)
-		result = rc_link_progress(link);
+	if (result == CUDA_SUCCESS)
+		result = await_answer(link, function);
 	link->waiting = 0;
 	link->answered = false;
 	if (result != CUDA_SUCCESS)

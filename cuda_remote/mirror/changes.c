@@ -104,6 +104,26 @@ uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, struct mirro
 				 mirror_compare(mirror, from, mirror->size, changes);
 }
 
+bool mirror_differs(const struct mirror *mirror, uint64_t *first, uint64_t *last)
+{
+	bool any = false;
+	for (uint64_t offset = 0; offset < mirror->size; offset += RC_MIRROR_PAGE) {
+		uint8_t page[RC_MIRROR_PAGE];
+		size_t n = mirror->size - offset < RC_MIRROR_PAGE ? mirror->size - offset : RC_MIRROR_PAGE;
+		const uint8_t *twin = mirror->twin + offset;
+		if (is_same(bytes_of(mirror) + offset, twin, n))
+			continue;
+		take(page, bytes_of(mirror) + offset, n);
+		for (size_t i = 0; i < n; i++)
+			if (page[i] != twin[i]) {
+				*first = any ? *first : offset + i;
+				*last = offset + i;
+				any = true;
+			}
+	}
+	return any;
+}
+
 const uint8_t *mirror_next(const uint8_t **at, const uint8_t *end, struct rc_wire_change *record)
 {
 	if ((size_t)(end - *at) < sizeof *record)
@@ -142,6 +162,28 @@ static void store_word(uint8_t *to, uint8_t *twin, const uint8_t *from)
 	memcpy(twin, &fresh, sizeof fresh);
 }
 
+/* Stores what differs from the twin by one store to the aligned word of 8 bytes that holds all n bytes: a kernel or a thread that
+ * waits for a value in them sees the old value or the new one. Other bytes of the word stay, whoever writes them meanwhile. */
+static void store_at_once(uint8_t *to, uint8_t *twin, const uint8_t *from, size_t n)
+{
+	uint64_t *word = (uint64_t *)((uintptr_t)to & ~(uintptr_t)7), old, mask, value;
+	uint8_t mask_bytes[8] = { 0 }, value_bytes[8] = { 0 };
+	size_t at = (uintptr_t)to & 7;
+	for (size_t i = 0; i < n; i++)
+		if (from[i] != twin[i]) {
+			mask_bytes[at + i] = 0xff;
+			value_bytes[at + i] = twin[i] = from[i];
+		}
+	memcpy(&mask, mask_bytes, sizeof mask);
+	memcpy(&value, value_bytes, sizeof value);
+	if (!mask)
+		return;
+	/* Release: who sees the value sees what earlier records have stored. */
+	old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(word, &old, (old & ~mask) | value, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
 #define BLOCK 64 /* compared at once */
 
 bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes)
@@ -150,6 +192,10 @@ bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *reco
 	if (record->address < mirror->address || offset >= mirror->size || n > mirror->size - offset)
 		return false;
 	uint8_t *to = memory_of(mirror) + offset, *twin = mirror->twin + offset;
+	if (((uintptr_t)to & 7) + n <= 8) {
+		store_at_once(to, twin, bytes, n);
+		return true;
+	}
 	for (; n >= BLOCK; n -= BLOCK, to += BLOCK, twin += BLOCK, bytes += BLOCK)
 		if (memcmp(bytes, twin, BLOCK))
 			for (size_t i = 0; i < BLOCK; i += sizeof(uint64_t))

@@ -64,10 +64,12 @@ struct mirror_changes {
 uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, struct mirror_changes *changes);
 /* The same for the offsets from..until-1 only. */
 uint64_t mirror_compare(const struct mirror *mirror, uint64_t from, uint64_t until, struct mirror_changes *changes);
+/* True if the mirror differs from its twin: the offsets of the first and the last byte that do. The twin stays as it is. */
+bool mirror_differs(const struct mirror *mirror, uint64_t *first, uint64_t *last);
 /* Reads the record at *at, and moves *at behind it. NULL: no record is left, or the record does not end before `end`. If all
  * records were read, *at is `end`. */
 const uint8_t *mirror_next(const uint8_t **at, const uint8_t *end, struct rc_wire_change *record);
-/* Stores the other side's changes. False: part of the record is outside of the mirror. */
+/* Stores the other side's changes; those that lie in one aligned word of 8 bytes, by one store. False: part of the record is outside of the mirror. */
 bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes);
 
 /* ---- pages.c: which pages were written ---- */

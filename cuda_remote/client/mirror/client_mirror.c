@@ -5,6 +5,7 @@
  * Up: before a call that gives the device work. CUDA forbids the host to use such memory while the device works, unless the
  * memory is attached to the host or to one stream. So without attached memory it suffices to look for changes at the first
  * such call after a wait. If there is little memory, each such call looks, for programs that do not keep to the rule.
+ * A word: before a call that waits for work, if it is the only change: a kernel may wait for the word (send_word).
  * Down: after a call that has waited for work, if any work was given since the last such wait for all work.
  */
 #include "cuda_remote/client/mirror/client_mirror.h"
@@ -19,6 +20,8 @@
  * TRACKED bytes cost as much time as one byte that is compared. */
 #define LITTLE ((uint64_t)1 << 20)
 #define TRACKED 16
+/* If a session has no more than this number of bytes of mirrors, a single change is looked for before a call that waits. */
+#define WATCHED ((uint64_t)4 << 20)
 
 enum support { UNKNOWN, SUPPORTED, UNSUPPORTED };
 
@@ -31,6 +34,8 @@ struct state {
 	uint64_t effort;  /* sum over its mirrors of the bytes to compare; under the lock, as the next two */
 	unsigned mirrors;
 	unsigned attached;
+	unsigned promoted; /* of pinned memory, in memory of the worker's host */
+	uint64_t bytes;    /* sum over its mirrors */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,8 +58,11 @@ static void count(const struct mirror *mirror, bool more)
 	uint64_t effort = mirror->tracked ? mirror->size / TRACKED : mirror->size;
 	state->effort = more ? state->effort + effort : state->effort - effort;
 	state->mirrors = more ? state->mirrors + 1 : state->mirrors - 1;
+	state->bytes = more ? state->bytes + mirror->size : state->bytes - mirror->size;
 	if (mirror->attached)
 		state->attached = more ? state->attached + 1 : state->attached - 1;
+	if (mirror->differs)
+		state->promoted = more ? state->promoted + 1 : state->promoted - 1;
 	__atomic_store_n(&live, table.n, __ATOMIC_RELAXED);
 }
 
@@ -250,24 +258,6 @@ static CUresult push(struct rc_link *link)
 	return result == CUDA_SUCCESS ? send_records(link, &changes) : result;
 }
 
-CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t *work)
-{
-	struct state *state = &states[link->session->index];
-	CUresult result = CUDA_SUCCESS;
-	*work = __atomic_load_n(&state->work, __ATOMIC_RELAXED);
-	if (!gives_work(function))
-		return result;
-	pthread_mutex_lock(&lock);
-	bool waited = __atomic_exchange_n(&state->waited, false, __ATOMIC_RELAXED);
-	if (state->mirrors && (waited || state->attached || state->effort <= LITTLE))
-		result = push(link);
-	__atomic_add_fetch(&state->work, 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&lock);
-	return result;
-}
-
-/* ---- down ---- */
-
 /* True for calls that return success only when earlier work is complete. */
 static bool has_waited(enum rc_call function)
 {
@@ -294,6 +284,121 @@ static bool has_waited(enum rc_call function)
 		return false;
 	}
 }
+
+static bool has_to_fetch(const struct state *state)
+{
+	return __atomic_load_n(&state->work, __ATOMIC_RELAXED) != __atomic_load_n(&state->fetched, __ATOMIC_RELAXED);
+}
+
+/* A change of one value: its bytes lie in the smallest aligned unit, of 1, 2, 4 or 8 bytes, at address. */
+struct word {
+	uint64_t address, value;
+	size_t bytes;
+};
+
+static uint64_t load(uint64_t address, size_t bytes)
+{
+	const void *at = (const void *)(uintptr_t)address;
+	switch (bytes) {
+	case 1:
+		return __atomic_load_n((const uint8_t *)at, __ATOMIC_ACQUIRE);
+	case 2:
+		return __atomic_load_n((const uint16_t *)at, __ATOMIC_ACQUIRE);
+	case 4:
+		return __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+	default:
+		return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+	}
+}
+
+/* True if exactly one word of the session's mirrors has changed, and it is in a promoted one. Under the lock. */
+static bool find_word(const struct rc_session *session, struct word *word)
+{
+	uint64_t first, last;
+	bool any = false;
+	for (size_t i = 0; i < table.n; i++) {
+		const struct mirror *mirror = &table.list[i];
+		if (mirror->owner != session || mirror->ending || !mirror_differs(mirror, &first, &last))
+			continue;
+		if (any || !mirror->differs)
+			return false;
+		any = true;
+		uint64_t from = mirror->address + first, to = mirror->address + last;
+		for (word->bytes = 1; word->bytes <= 8 && from / word->bytes != to / word->bytes; word->bytes *= 2)
+			;
+		word->address = from / word->bytes * word->bytes;
+		if (word->bytes > 8 || word->address < mirror->address ||
+		    word->address + word->bytes > mirror->address + mirror->size)
+			return false;
+		word->value = load(word->address, word->bytes);
+	}
+	return any;
+}
+
+/*
+ * The program is about to wait, and a kernel may wait for a word that the program has set: sends it, if nothing else has changed.
+ * What the program wrote before the word is then on the device already: the second comparison would find it otherwise. Several
+ * changes are not sent, because the order in which they were made is not known, and a kernel may rely on it.
+ */
+static CUresult send_word(struct rc_link *link)
+{
+	const struct rc_session *session = link->session;
+	const struct state *state = &states[session->index];
+	struct word word, again;
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	if (state->promoted && state->bytes <= WATCHED && has_to_fetch(state) && find_word(session, &word) &&
+	    find_word(session, &again) && word.address == again.address && word.bytes == again.bytes && word.value == again.value) {
+		struct mirror_changes changes = { .bytes = outgoing, .room = RC_MIRROR_PUSH };
+		struct rc_wire_change record = { word.address, word.bytes };
+		const struct mirror *mirror = mirror_find(&table, word.address);
+		memcpy(mirror->twin + (word.address - mirror->address), &word.value, word.bytes);
+		memcpy(outgoing, &record, sizeof record);
+		memcpy(outgoing + sizeof record, &word.value, word.bytes);
+		changes.used = sizeof record + word.bytes;
+		result = send_records(link, &changes);
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+void rc_mirror_long_wait(const struct rc_session *session, enum rc_call function)
+{
+	static bool told; /* under the lock */
+	uint64_t first, last;
+	if (!has_waited(function))
+		return;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < table.n && !told; i++) {
+		const struct mirror *mirror = &table.list[i];
+		if (mirror->owner != session || !mirror->attached || mirror->ending || !mirror_differs(mirror, &first, &last))
+			continue;
+		told = true;
+		hr_log(HR_LOG_ERROR, "%s has waited for %d s, and the program has changed pinned memory at %#llx. A kernel of a server on "
+		       "another host sees changes from before its launch, so one that waits for this change does not end; "
+		       "headrace(7), HEADRACE_MAP_HOST_MEMORY, says more", rc_call_names[function], RC_MIRROR_LONG_WAIT / 1000,
+		       (unsigned long long)(mirror->address + first));
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t *work)
+{
+	struct state *state = &states[link->session->index];
+	CUresult result = CUDA_SUCCESS;
+	*work = __atomic_load_n(&state->work, __ATOMIC_RELAXED);
+	if (!gives_work(function))
+		return has_waited(function) ? send_word(link) : result;
+	pthread_mutex_lock(&lock);
+	bool waited = __atomic_exchange_n(&state->waited, false, __ATOMIC_RELAXED);
+	if (state->mirrors && (waited || state->attached || state->effort <= LITTLE))
+		result = push(link);
+	__atomic_add_fetch(&state->work, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ---- down ---- */
 
 /* Stores the records of an answer. False: the server may not send them. Under the lock. */
 static bool store(const struct rc_link *link, const uint8_t *at, const uint8_t *end)
@@ -351,11 +456,6 @@ static CUresult pull(struct rc_link *link)
 	link->head = head;
 	link->own = own;
 	return result;
-}
-
-static bool has_to_fetch(const struct state *state)
-{
-	return __atomic_load_n(&state->work, __ATOMIC_RELAXED) != __atomic_load_n(&state->fetched, __ATOMIC_RELAXED);
 }
 
 /* Fetches the changes of a session's device memory, if any work was given since the last fetch. */

@@ -54,6 +54,9 @@ void rc_mirror_attach(uint64_t address, unsigned flags);
 bool rc_mirror_any(void);
 /* A call is about to be sent on link. *work: for rc_mirror_after. Not if there is no mirror. */
 CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t *work);
+/* A call has waited for RC_MIRROR_LONG_WAIT ms: says so, once, if a kernel may wait for a change that it cannot see. */
+#define RC_MIRROR_LONG_WAIT 10000
+void rc_mirror_long_wait(const struct rc_session *session, enum rc_call function);
 /* A waiting call has succeeded. Keeps the results of the call in link. */
 CUresult rc_mirror_after(struct rc_link *link, enum rc_call function, uint64_t work);
 

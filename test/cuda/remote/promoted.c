@@ -2,6 +2,7 @@
 /*
  * Pinned memory that the program did not ask for as mapped, on a server of another host: it becomes a mirror when the device
  * first uses it. "promoted registered": only memory of cuMemHostRegister, which a server of this host does not map either.
+ * "promoted in-vain": a kernel waits for memory for ever.
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -353,6 +354,40 @@ static void threads(void)
 	OK(cuMemFreeHost(shared));
 }
 
+/* A kernel waits for a word that the host sets before it waits for the kernel. What the host wrote before is there too. */
+static void kernel_waits_for_host(void)
+{
+	uint32_t *flag = pinned(64), *words = pinned(4096), *wide = pinned(64);
+	for (uint32_t round = 0; round < 20; round++) {
+		__atomic_store_n(flag, 0, __ATOMIC_RELEASE);
+		words[0] = round;
+		hold(stream, at(flag));
+		increase(stream, &words[0], 1);
+		EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+		__atomic_store_n(flag, 0x01010100u << round % 8, __ATOMIC_RELEASE);
+		OK(cuStreamSynchronize(stream));
+		CHECK(words[0] == round + 1);
+	}
+	CUdeviceptr there = at(wide);
+	uint32_t wanted = 0x01000100;
+	OK(launch("meet", stream, &there, &wanted)); /* adds 1, and waits for a value that differs from 0 in two bytes */
+	__atomic_store_n(wide, wanted, __ATOMIC_RELEASE);
+	OK(cuCtxSynchronize());
+	OK(cuMemFreeHost(wide));
+	OK(cuMemFreeHost(words));
+	OK(cuMemFreeHost(flag));
+}
+
+/* The host changes two words, and the kernel waits for one of them: a line says that it does not end. The process is killed. */
+static void kernel_waits_in_vain(void)
+{
+	uint32_t *words = pinned(4096);
+	hold(stream, at(words));
+	words[100] = 1;
+	words[0] = 1;
+	cuStreamSynchronize(stream);
+}
+
 /* The memory is not the context's. */
 static void after_reset(void)
 {
@@ -383,6 +418,8 @@ int main(int argc, char **argv)
 	registered();
 	if (argc > 1 && !strcmp(argv[1], "registered"))
 		return 0;
+	if (argc > 1 && !strcmp(argv[1], "in-vain"))
+		kernel_waits_in_vain();
 	allocated();
 	copy_under_way_to_host();
 	copy_under_way_from_host();
@@ -392,6 +429,7 @@ int main(int argc, char **argv)
 	in_graph();
 	written_by_stream();
 	attributes();
+	kernel_waits_for_host();
 	threads();
 	after_reset();
 	return 0;

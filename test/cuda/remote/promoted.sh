@@ -14,6 +14,18 @@ for scan in 1 0; do
 	export HEADRACE_SERVER=127.0.0.1:$port
 	timeout 120 "$build/test/cuda/remote/promoted" || fail "pinned memory that kernels use, scan $scan"
 	timeout 120 "$build/test/cuda/remote/mapped" used || fail "pinned memory as mapped memory, scan $scan"
+	[ $scan = 0 ] || {
+		"$build/test/cuda/remote/promoted" in-vain 2>"$folder/said" &
+		client=$!
+		for _ in $(seq 600); do
+			grep -q "cuStreamSynchronize has waited .* changed pinned memory at 0x" "$folder/said" && break
+			sleep 0.1
+		done
+		kill -9 $client
+		wait $client 2>/dev/null
+		grep -q "cuStreamSynchronize has waited .* changed pinned memory at 0x" "$folder/said" ||
+			fail "a kernel that waits in vain is not named: $(cat "$folder/said")"
+	}
 	remote_stop
 	rm "$folder/ready"
 done
