@@ -2,7 +2,7 @@
 /*
  * Pinned memory that the program did not ask for as mapped, on a server of another host: it becomes a mirror when the device
  * first uses it. "promoted registered": only memory of cuMemHostRegister, which a server of this host does not map either.
- * "promoted in-vain": a kernel waits for memory for ever.
+ * "promoted in-vain": a kernel waits for memory for ever. "promoted two-servers": devices 0 and 1 are on two other hosts.
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -409,8 +409,71 @@ static void after_reset(void)
 	OK(cuMemFreeHost(words));
 }
 
+static void use_device(int device, const char *name, CUcontext *its, CUfunction *function)
+{
+	CUmodule module;
+	OK(cuDevicePrimaryCtxRetain(its, device));
+	OK(cuCtxSetCurrent(*its));
+	OK(cuModuleLoadData(&module, test_program("double\nincrease write\n")));
+	OK(cuModuleGetFunction(function, module, name));
+}
+
+/* The first server's kernels use the memory. The other one copies from it and to it, in the order of its streams. */
+static void two_servers(void)
+{
+	CUcontext contexts[2];
+	CUfunction functions[2];
+	CUdeviceptr device, first;
+	CUstream second;
+	CUevent done;
+	OK(cuInit(0));
+	use_device(0, "increase", &contexts[0], &functions[0]);
+	use_device(1, "write", &contexts[1], &functions[1]); /* whose double checks addresses */
+	OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuCtxSetCurrent(contexts[0]));
+	OK(cuMemAlloc(&first, BYTES));
+	OK(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
+	uint32_t *words = pinned(BYTES), *plain = malloc(BYTES), value = 3;
+	CUdeviceptr there = at(&words[1]);
+	void *parameters[] = { &there, &value };
+	CHECK(plain);
+	for (uint32_t round = 1; round <= 5; round++) {
+		words[0] = round;
+		OK(cuCtxSetCurrent(contexts[0]));
+		OK(cuLaunchKernel(functions[0], 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+		OK(cuEventRecord(done, NULL));
+		OK(cuCtxSetCurrent(contexts[1]));
+		OK(cuStreamWaitEvent(second, done, 0));
+		OK(cuMemcpyHtoDAsync(device, words, BYTES, second));
+		OK(cuStreamSynchronize(second));
+		OK(cuMemcpyDtoH(plain, device, BYTES));
+		CHECK(plain[0] == round && plain[1] == 3 * round);
+		OK(cuMemsetD32Async(device, 100 + round, 1, second));
+		OK(cuMemcpyDtoHAsync(words, device, BYTES, second));
+		OK(cuStreamSynchronize(second));
+		CHECK(words[0] == 100 + round && words[1] == 3 * round);
+		OK(cuCtxSetCurrent(contexts[0]));
+		OK(cuMemcpyHtoD(first, words, BYTES));
+		OK(cuMemcpyDtoH(plain, first, BYTES));
+		CHECK(plain[0] == 100 + round && plain[1] == 3 * round);
+	}
+	/* The second server's kernels cannot use it: a clear error. */
+	OK(cuCtxSetCurrent(contexts[1]));
+	OK(cuLaunchKernel(functions[1], 1, 1, 1, 1, 1, 1, 0, second, parameters, NULL));
+	EXPECT(cuStreamSynchronize(second), CUDA_ERROR_ILLEGAL_ADDRESS);
+	OK(cuCtxSetCurrent(contexts[0]));
+	CHECK(words[1] == 15);
+	OK(cuMemFreeHost(words));
+	free(plain);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !strcmp(argv[1], "two-servers")) {
+		two_servers();
+		return 0;
+	}
 	context = start();
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));

@@ -30,6 +30,15 @@ for scan in 1 0; do
 	rm "$folder/ready"
 done
 unset HEADRACE_MANAGED_SCAN
+free_ports 2
+remote_start --listen=127.0.0.1:$port
+remote_start_another second --listen=127.0.0.1:$((port + 1))
+HEADRACE_SERVER=127.0.0.1:$port,127.0.0.1:$((port + 1)) timeout 120 "$build/test/cuda/remote/promoted" two-servers 2>"$folder/said" ||
+	fail "two servers: $(cat "$folder/said")"
+grep -q "parameter 0 of write was 0x[0-9a-f]*, .*another server" "$folder/said" ||
+	fail "the use by two servers is not named: $(cat "$folder/said")"
+remote_stop
+rm "$folder/ready"
 # The worker's processors cannot read the memory of its device, but they can read this memory.
 double=$driver driver=$build/cuda_remote/softgpu/.libs/libcuda.so
 export HEADRACE_TEST_PTX=1

@@ -65,7 +65,7 @@ remote_start() { # OPTION…: of headraced
 }
 
 # Starts one more daemon; its place is in $another. NAME: of its files, different for each.
-remote_start_another() { # NAME [OPTION…]
+remote_start_another() { # NAME [OPTION…]: of headraced
 	mkfifo "$folder/$1.ready"
 	"$headraced" --socket="$folder/$1" --driver="$driver" --private --no-loopback --quiet \
 		--ready-fd=3 "${@:2}" 3>"$folder/$1.ready" 2>>"$folder/log" &
