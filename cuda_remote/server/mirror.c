@@ -149,7 +149,7 @@ CUresult serve_managed_free(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	struct mirror *mirror = mirror_find(&table, args.address);
-	bool found = mirror && mirror->address == args.address;
+	bool found = mirror && mirror->address == args.address && mirror->owner; /* without: of pinned memory */
 	if (found)
 		end(mirror);
 	pthread_mutex_unlock(&lock);

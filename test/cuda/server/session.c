@@ -402,6 +402,44 @@ static void managed(void)
 	CHECK(answers(&raw));
 }
 
+static CUresult mirror_pinned(uint32_t index, uint64_t address, uint64_t bytes)
+{
+	struct rc_wire_pin args = { rc_handle_make(RC_KIND_PINNED, index, 1), bytes, address };
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_pinned_mirror, 0, &args, sizeof args, NULL, 0);
+}
+
+static CUresult free_pinned(uint32_t index)
+{
+	struct rc_wire_pinned_free args = { rc_handle_make(RC_KIND_PINNED, index, 1) };
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_pinned_free, 0, &args, sizeof args, NULL, 0);
+}
+
+/* Mirrors of pinned memory: only where the worker has no memory, and within the session's limit, which is 64 KB here. */
+static void pinned(void)
+{
+	const uint64_t base = 40ull << 40;
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(mirror_pinned(1, 4096, 4096) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(mirror_pinned(1, base, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(mirror_pinned(1, base, UINT64_MAX) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(mirror_pinned(1, UINT64_MAX - 8, 4) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(mirror_pinned(1, base, 60 << 10) == CUDA_ERROR_OUT_OF_MEMORY); /* the twin counts too */
+	for (int round = 0; round < 10; round++) {
+		CHECK(mirror_pinned(1, base + 100, 8000) == CUDA_SUCCESS);
+		CHECK(mirror_pinned(1, base + (1 << 20), 4096) == CUDA_ERROR_INVALID_HANDLE);
+		CHECK(mirror_pinned(2, base + 8150, 8) == CUDA_ERROR_ALREADY_MAPPED); /* in a page of the first */
+		CHECK(push(base + 99, 8, 8, 1) == CUDA_ERROR_INVALID_VALUE);
+		CHECK(push(base + 8096, 8, 8, 1) == CUDA_ERROR_INVALID_VALUE);
+		CHECK(push(base + 8092, 8, 8, 1) == CUDA_SUCCESS);
+		CHECK(free_by(RC_CALL_managed_free, base + 100) == CUDA_ERROR_INVALID_VALUE);
+		CHECK(free_by(RC_CALL_memory_free, base + 100) == CUDA_ERROR_INVALID_VALUE);
+		CHECK(free_pinned(2) == CUDA_ERROR_INVALID_HANDLE);
+		CHECK(free_pinned(1) == CUDA_SUCCESS);
+		CHECK(push(base + 100, 8, 8, 1) == CUDA_ERROR_INVALID_VALUE);
+	}
+	CHECK(answers(&raw));
+}
+
 /* The session was given GPU 1 of two. Only its primary context has a handle. */
 static void grant(void)
 {
@@ -585,7 +623,7 @@ int main(int argc, char **argv)
 		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "parts", parts_of_arrays },
 		      { "staging", staging }, { "credit", call_behind_credit }, { "counted", counted_in_order },
 		      { "twice", named_twice },
-		      { "placed", placed }, { "managed", managed }, { "grant", grant } };
+		      { "placed", placed }, { "managed", managed }, { "pinned", pinned }, { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {
 			tests[i].run();

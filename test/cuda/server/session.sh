@@ -31,6 +31,7 @@ run counted
 run twice
 run placed
 run managed
+run pinned HEADRACE_SESSION_PINNED=64K
 run grant HEADRACE_SOFTGPU_DEVICES=2
 (
 	ulimit -n 48
