@@ -121,7 +121,7 @@ static void copy_under_way_to_host(void)
 	CUdeviceptr device, flag = new_flag();
 	pthread_t thread;
 	OK(cuMemAlloc(&device, BYTES));
-	OK(cuMemsetD32(device, 40, WORDS));
+	OK(cuMemsetD32Async(device, 40, WORDS, stream));
 	hold(stream, flag);
 	OK(cuMemcpyDtoHAsync(words, device, BYTES, stream));
 	CHECK(!pthread_create(&thread, NULL, set_flag, &flag));
@@ -246,7 +246,7 @@ static void in_graph(void)
 	CUgraph graph;
 	CUgraphExec exec;
 	OK(cuMemAlloc(&device, BYTES));
-	OK(cuMemsetD32(device, 20, WORDS));
+	OK(cuMemsetD32Async(device, 20, WORDS, stream));
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 	OK(cuMemcpyDtoHAsync(words, device, BYTES, stream));
 	increase(stream, &words[7], 1);
