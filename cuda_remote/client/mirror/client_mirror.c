@@ -296,6 +296,10 @@ struct word {
 	size_t bytes;
 };
 
+/* Another thread of the program may be writing the word. ThreadSanitizer does not look at the reads, as in changes.c. */
+#ifdef __SANITIZE_THREAD__
+__attribute__((no_sanitize("thread"), noinline))
+#endif
 static uint64_t load(uint64_t address, size_t bytes)
 {
 	const void *at = (const void *)(uintptr_t)address;
