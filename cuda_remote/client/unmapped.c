@@ -60,7 +60,7 @@ void rc_unmapped_fault(const struct rc_session *session)
 	pthread_mutex_unlock(&lock);
 	if (!suspect.address || suspect.told)
 		return;
-	hr_log(HR_LOG_ERROR, "a kernel has accessed an illegal address: parameter %u of %s was 0x%llx, pinned memory that the kernel "
-	       "cannot use: %s; allocate it with cudaHostAllocMapped", suspect.parameter, suspect.kernel,
+	hr_log(HR_LOG_ERROR, "a kernel has accessed an illegal address: parameter %u of %s was 0x%llx, pinned memory that the "
+	       "kernel cannot use: %s; allocate it with cudaHostAllocMapped", suspect.parameter, suspect.kernel,
 	       (unsigned long long)suspect.address, suspect.reason ? suspect.reason : "");
 }

@@ -121,7 +121,8 @@ CUresult serve_managed_make(struct server_call *call)
 CUresult server_mirror_add_host(uint64_t address, uint64_t bytes)
 {
 	/* The kernel notices what the software GPU writes, as that runs in this process. It does not notice what a GPU writes. */
-	const struct mirror mirror = { .address = address, .size = bytes, .shared_pages = !is_direct() || address % RC_MIRROR_PAGE };
+	const struct mirror mirror = { .address = address, .size = bytes,
+				       .shared_pages = !is_direct() || address % RC_MIRROR_PAGE };
 	if (!server_limit_take(SERVER_LIMIT_PINNED, bytes)) /* of the twin */
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&lock);

@@ -375,13 +375,14 @@ void rc_mirror_long_wait(const struct rc_session *session, enum rc_call function
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < table.n && !told; i++) {
 		const struct mirror *mirror = &table.list[i];
-		if (mirror->owner != session || !mirror->attached || mirror->ending || !mirror_differs(mirror, &first, &last))
+		if (mirror->owner != session || !mirror->attached || mirror->ending ||
+		    !mirror_differs(mirror, &first, &last))
 			continue;
 		told = true;
 		hr_log(HR_LOG_ERROR, "%s has waited for %d s, and the program has changed pinned memory at %#llx. A kernel of a server on "
 		       "another host sees changes from before its launch, so one that waits for this change does not end; "
-		       "headrace(7), HEADRACE_MAP_HOST_MEMORY, says more", rc_call_names[function], RC_MIRROR_LONG_WAIT / 1000,
-		       (unsigned long long)(mirror->address + first));
+		       "headrace(7), HEADRACE_MAP_HOST_MEMORY, says more", rc_call_names[function],
+		       RC_MIRROR_LONG_WAIT / 1000, (unsigned long long)(mirror->address + first));
 	}
 	pthread_mutex_unlock(&lock);
 }
