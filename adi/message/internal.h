@@ -34,6 +34,13 @@ struct adi_envelope {
 };
 static_assert(sizeof(struct adi_envelope) == 8, "wire format");
 
+/* The bytes of a struct adi_envelope. The next load of an envelope is of 8 bytes. If it was stored as two halves, processors
+ * do not forward the stores to the load: it waits until all earlier stores are in the cache, those to the ring too. */
+static inline uint64_t adi_envelope_word(uint32_t context, int32_t tag)
+{
+	return (uint64_t)(uint32_t)tag << 32 | context; /* little-endian: ch3/packet.h */
+}
+
 struct adi_partitioned_envelope {
 	struct adi_envelope envelope;
 	uint32_t number; /* sender: of a plan: how many MPI_Psend_init with this envelope came before, plus 1; of a partition: the
@@ -177,7 +184,7 @@ static inline unsigned adi_flow_send(int world, size_t bytes)
 static inline bool adi_send_short(const struct adi_peer *peer, uint32_t context, int tag, const void *data, size_t bytes)
 {
 	struct adi_flow *flow = &adi_flow[peer->rank];
-	struct adi_envelope envelope = { context, tag };
+	uint64_t envelope = adi_envelope_word(context, tag);
 	if (flow->sent >= flow->allowed ||
 	    !ch3_send_short(peer->vc, ADI_PACKET_MESSAGE, &envelope, sizeof envelope, data, bytes))
 		return false;
