@@ -3,7 +3,9 @@
  * One direction of a shared-memory pipe: a ring of 64-byte lines that holds records. A record starts at the start of a
  * line with an 8-byte header word. The payload follows in the same line, so a small message is one line, and one
  * transfer between the two processors brings it to the receiver. A record never wraps: the sender splits the bytes at
- * the end of the ring.
+ * the end of the ring. Records start at every second line only, at even positions: processors prefetch lines in pairs,
+ * and so the receiver that looks at the next record does not take away lines of the record that the sender writes. If a
+ * record has an odd number of lines, the line behind it stays unused. A line of the models in test/model is such a pair.
  *
  *	word:    low half: payload bytes (1..SHM_RECORD_MAX) in bits 0 to 15, offset of the payload from the start of the
  *	         record in units of 8 bytes (1..8) in bits 16 to 19, SHM_BACK, SHM_MARK, SHM_ECHO, SHM_OFFER, SHM_RESTART;
@@ -32,9 +34,9 @@
  *        (shm_sender.unclean): those in which it has put payload; and every line when half of all positions have been
  *        passed, so that no header word is as old as the position that the receiver expects. It writes the payload,
  *        zeroes the word after the record if it may not be clean, and stores the header word (release). After a
- *        record of one line it then zeroes the word of the second line after the record. This brings a line that was
+ *        record of one line it then zeroes the word of the second line after the next record's first. This brings a line that was
  *        last in the receiver's cache into the sender's before a record needs it, and the header does not wait for it.
- *        After longer records this takes longer than it saves. Two lines always stay free for these words.
+ *        After longer records this takes longer than it saves. Two pairs of lines always stay free for these words.
  * get:   The receiver loads the word at its position (acquire). If it is zero or has another position, there is no
  *        record. When the receiver has copied a whole record out, it goes on to the next. After each eighth of the ring
  *        it stores its position in tail (release).
@@ -56,7 +58,8 @@
 #include <stdint.h>
 
 #define SHM_LINE 64u
-#define SHM_SPARE 2u /* lines that stay free after the last record; the word of the first is clean */
+#define SHM_PAIR 2u  /* lines: records start at a multiple of it */
+#define SHM_SPARE 4u /* lines that stay free after the last record; the word of the first is clean */
 #define SHM_OFFER (1u << 31)
 #define SHM_RESTART (1u << 30)
 #define SHM_KINDS (SHM_OFFER | SHM_RESTART)
@@ -65,7 +68,7 @@
 #define SHM_ECHO (1u << 27)
 #define SHM_FLAGS (SHM_KINDS | SHM_BACK | SHM_MARK | SHM_ECHO)
 #define SHM_BACK_MOST 80u /* lines of a record with SHM_BACK: longer ones gain nothing */
-#define SHM_BACK_LINES 16u /* so many lines lie before a record with SHM_BACK at least: room for the next ones */
+#define SHM_BACK_LINES 32u /* so many lines lie before a record with SHM_BACK at least: room for the next ones */
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
 #define SHM_ALIGNED_MIN 192u
 #define SHM_FRONT_MAX 56u
@@ -142,6 +145,12 @@ static inline uint32_t shm_payload_offset(uint32_t front, uint32_t length)
 static inline uint32_t shm_record_lines(uint32_t offset, uint32_t length)
 {
 	return (offset + length + SHM_LINE - 1) / SHM_LINE;
+}
+
+/* Returns how far the next record starts behind one of `lines` lines. */
+static inline uint32_t shm_record_step(uint32_t lines)
+{
+	return (lines + SHM_PAIR - 1) & ~(SHM_PAIR - 1);
 }
 
 /* Returns the largest payload whose record fits in `lines` lines. */
@@ -238,7 +247,7 @@ static inline void shm_sender_zero(struct shm_sender *sender, uint32_t position)
 /* Returns the position after a record of `lines` lines at the head. */
 static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines, bool back)
 {
-	uint32_t next = sender->head + lines;
+	uint32_t next = sender->head + shm_record_step(lines);
 	if (back)
 		next = (next + sender->mask) & ~sender->mask;
 	/* A line that is left out each time keeps its header word for so long that its position comes again. */
@@ -269,12 +278,12 @@ static inline void shm_sender_publish(struct shm_sender *sender, const struct sh
 	/* Release: a receiver that sees the word sees the payload and the clean word after it, and has freed lines of the other
 	 * direction only after its own loads from them; pairs with shm_receiver_look and shm_sender_hear. */
 	__atomic_store_n(shm_sender_word(sender, head), word, __ATOMIC_RELEASE);
-	if (lines > 1)
-		shm_sender_note(sender, head + 1, lines - 1);
+	if (lines > SHM_PAIR)
+		shm_sender_note(sender, head + SHM_PAIR, lines - SHM_PAIR);
 	sender->head = next;
 	/* Also if it is clean: the record after the next finds its line in this processor's cache. */
 	if (lines == 1)
-		shm_sender_zero(sender, next + 1);
+		shm_sender_zero(sender, next + SHM_PAIR);
 }
 
 /* ---- receiver ---- */
@@ -321,7 +330,7 @@ static inline bool shm_receiver_take(struct shm_receiver *receiver, uint32_t cou
 	receiver->taken += count;
 	if (receiver->taken < receiver->length)
 		return false;
-	uint32_t next = receiver->next.high + receiver->record_lines;
+	uint32_t next = receiver->next.high + shm_record_step(receiver->record_lines);
 	if (receiver->flags & SHM_BACK)
 		next = (next + receiver->mask) & ~receiver->mask;
 	shm_receiver_go(receiver, next);

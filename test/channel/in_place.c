@@ -187,9 +187,10 @@ START_TEST(a_full_pipe_has_no_memory_to_reserve)
 	uint8_t *to;
 	size_t len, sent = 0;
 	open_ends(HR_TRANSPORT_SHM);
-	for (; (to = hr_conn_reserve(conn[0], 16, 1000)); sent += 1000) {
-		fill(to, sent, 1000);
-		hr_conn_commit(conn[0], 1000);
+	/* 16 lines each: the empty ring has room for one more up to its end. */
+	for (; (to = hr_conn_reserve(conn[0], 16, 900)); sent += 900) {
+		fill(to, sent, 900);
+		hr_conn_commit(conn[0], 900);
 	}
 	ck_assert_uint_gt(sent, 8000);
 	ck_assert_uint_le(sent, 16384);
@@ -199,7 +200,7 @@ START_TEST(a_full_pipe_has_no_memory_to_reserve)
 		hr_conn_consume(conn[1], len);
 	}
 	ck_assert_int_eq(hr_conn_peek(conn[1], &at, &len), HR_NOT_ARRIVED);
-	ck_assert_ptr_nonnull(hr_conn_reserve(conn[0], 16, 1000));
+	ck_assert_ptr_nonnull(hr_conn_reserve(conn[0], 16, 900));
 	close_ends();
 }
 END_TEST
@@ -268,6 +269,25 @@ static void get_record(int to, size_t len)
 }
 
 /* The lines behind the watched word are as many as those behind the first one of a record that answered this side. */
+START_TEST(no_pair_of_lines_has_two_records)
+{
+	open_ends(HR_TRANSPORT_SHM);
+	const struct hr_awaited *awaited = hr_conn_watch(conn[1]);
+	for (size_t i = 0; i < 1000; i++) {
+		ck_assert_uint_eq((uintptr_t)awaited->word % 128, 0);
+		ck_assert_uint_eq(awaited->high % 2, 0);
+		uint8_t bytes[400] = { 0 };
+		struct iovec iov = { bytes, i * 37 % sizeof bytes + 1 };
+		size_t accepted, delivered;
+		ck_assert_int_eq(hr_channel_put(conn[0], &iov, 1, &accepted), 0);
+		ck_assert_uint_eq(accepted, iov.iov_len);
+		ck_assert_int_eq(hr_channel_get(conn[1], &iov, 1, &delivered), 0);
+		ck_assert_uint_eq(delivered, accepted);
+	}
+	close_ends();
+}
+END_TEST
+
 START_TEST(the_lines_behind_the_watched_word_are_those_of_an_answer)
 {
 	static const struct { size_t bytes; uint32_t further; } record[] = {
@@ -557,6 +577,7 @@ int main(void)
 	tcase_add_test(tests, the_bytes_are_those_of_put_and_get);
 	tcase_add_test(tests, a_full_pipe_has_no_memory_to_reserve);
 	tcase_add_test(tests, the_watched_word_tells_whether_something_has_arrived);
+	tcase_add_test(tests, no_pair_of_lines_has_two_records);
 	tcase_add_test(tests, the_lines_behind_the_watched_word_are_those_of_an_answer);
 	tcase_add_test(tests, no_line_behind_the_watched_word_is_named_after_a_get);
 	tcase_add_test(tests, no_line_behind_the_watched_word_lies_behind_the_rings_end);
