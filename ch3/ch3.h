@@ -253,12 +253,13 @@ int ch3_read(ch3_vc_t *vc, const struct ch3_key *key, uint64_t offset, void *to,
 int ch3_progress_poll(ch3_t *engine);
 
 /*
- * Handles the next message of the latest active connection, if it is one for a function of ch3_register_short and has
- * arrived. Returns whether a handler or failure callback has run. It does not look at other connections, so after at
- * most 16 messages it returns false until ch3_progress_poll or ch3_progress_wait was called: call one of these if it
- * returns false.
+ * Handles the next messages of the latest active connection, up to `most` > 0, as long as they have arrived and are for
+ * a function of ch3_register_short. Returns whether a handler or failure callback has run. Looking for a message that
+ * has not arrived takes a cache miss: `most` is the number of messages that the caller waits for. It does not look at
+ * other connections, so after at most 16 messages it returns false until ch3_progress_poll or ch3_progress_wait was
+ * called: call one of these if it returns false.
  */
-bool ch3_progress_short(ch3_t *engine);
+bool ch3_progress_short(ch3_t *engine, unsigned most);
 
 /* As ch3_progress_poll, but spins briefly and then sleeps until at least one handler, completion callback or failure
  * callback has run, or until timeout_ms has passed (-1: no limit). Returns 0 after the time-out. */

@@ -235,7 +235,7 @@ struct ch3 {
 	int n_active;
 	int n_conns;
 	unsigned cost;      /* sum over all polls, in the unit of CH3_COST_GET; wraps */
-	unsigned in_a_row;  /* calls of ch3_progress_short that found a record, since the last ch3_progress_poll */
+	unsigned in_a_row;  /* messages of ch3_progress_short since the last ch3_progress_poll, at most SHORT_IN_A_ROW */
 	unsigned looked_at; /* value of cost at the last call of hr_channel_ready */
 	bool ask_who_came; /* hr_channel_incoming must be called: the last wait may have ended for an incoming peer */
 	struct ch3_peers peers;
@@ -381,7 +381,7 @@ static inline void ch3_vc_activate(ch3_vc_t *vc)
 
 /* receive.c: handles the record at the head of the pipe, if it is one for a function of ch3_register_short. Returns 1; 0
  * if nothing was done; or an error as the function does. The connection expects a front, and its inbox is empty. */
-int ch3_receive_short(ch3_vc_t *vc);
+int ch3_receive_short(ch3_vc_t *vc, unsigned most);
 
 /* progress.c: makes progress with one connection: sends queued bytes, continues writes, receives. */
 void ch3_vc_progress(ch3_vc_t *vc);

@@ -24,8 +24,8 @@
 #define LOOKS_PER_COST 1
 /* Maximum number of ready connections that one look() handles: limits the time of a poll. */
 #define READY_PER_LOOK 64
-/* After this many calls that found a record, ch3_progress_short takes none until ch3_progress_poll was called, which
- * polls all active connections. */
+/* After this many messages ch3_progress_short takes none until ch3_progress_poll was called, which polls all active
+ * connections. */
 #define SHORT_IN_A_ROW 16
 
 /*
@@ -185,16 +185,18 @@ static inline bool is_quiet(const ch3_vc_t *vc)
 	return !has_arrived(vc) && only_receives(vc);
 }
 
-bool ch3_progress_short(ch3_t *engine)
+bool ch3_progress_short(ch3_t *engine, unsigned most)
 {
 	ch3_vc_t *vc = TAILQ_FIRST(&engine->active);
 	if (!vc || !vc->watch || vc->error || !has_arrived(vc) || !only_receives(vc) || vc->receive.segments)
 		return false;
 	if (engine->in_a_row >= SHORT_IN_A_ROW)
 		return false;
-	engine->in_a_row++;
-	engine->cost++;
-	int handled = ch3_receive_short(vc);
+	unsigned left = SHORT_IN_A_ROW - engine->in_a_row;
+	int handled = ch3_receive_short(vc, most < left ? most : left);
+	unsigned count = handled > 0 ? (unsigned)handled : 1;
+	engine->in_a_row += count;
+	engine->cost += count;
 	if (handled < 0)
 		ch3_vc_fail(vc, handled);
 	return handled != 0;
@@ -228,7 +230,7 @@ static int poll_a_while(ch3_t *engine)
 	unsigned begin = engine->cost, moved = engine->moved;
 	for (;;) {
 		watch(engine);
-		int ran = ch3_progress_short(engine) ? 1 : ch3_progress_poll(engine);
+		int ran = ch3_progress_short(engine, 1) ? 1 : ch3_progress_poll(engine);
 		if (ran)
 			return ran;
 		if (engine->moved != moved) {

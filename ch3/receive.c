@@ -303,9 +303,9 @@ static int record_short(void *context, const uint8_t *bytes, size_t len)
 	return 1;
 }
 
-int ch3_receive_short(ch3_vc_t *vc)
+int ch3_receive_short(ch3_vc_t *vc, unsigned most)
 {
-	return hr_conn_take(vc->conn, record_short, vc);
+	return hr_conn_take(vc->conn, record_short, vc, most);
 }
 
 /* Parses the record that arrived in place. Returns 1, a negated errno value, or 0 if its last bytes are the beginning of

@@ -57,16 +57,14 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 	conn->stats.get_bytes += count;
 }
 
-int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context)
+int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context, unsigned most)
 {
 	if (conn->phase != HR_PHASE_UP || conn->attention || !conn->transport->take)
 		return 0;
-	ssize_t taken = conn->transport->take(conn->data, fn, context);
-	if (taken <= 0)
-		return (int)taken;
-	conn->stats.get_calls++;
-	conn->stats.get_bytes += (uint64_t)taken;
-	return 1;
+	int taken = conn->transport->take(conn->data, fn, context, most, &conn->stats.get_bytes);
+	if (taken > 0)
+		conn->stats.get_calls += (unsigned)taken;
+	return taken;
 }
 
 size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)

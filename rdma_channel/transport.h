@@ -164,7 +164,8 @@ struct hr_transport {
 	bool (*post)(void *conn, const void *front, size_t front_len, const void *payload, size_t len);
 	enum hr_arrival (*peek)(void *conn, const uint8_t **bytes, size_t *len);
 	void (*consume)(void *conn, size_t count);
-	ssize_t (*take)(void *conn, hr_record_fn fn, void *context); /* returns the bytes consumed, 0, or fn's error */
+	/* Returns the number of records consumed, whose bytes it adds to *bytes, or fn's error. */
+	int (*take)(void *conn, hr_record_fn fn, void *context, unsigned most, uint64_t *bytes);
 	const struct hr_awaited *(*watch)(void *conn); /* may be NULL alone */
 
 	/* The contract of hr_conn_ahead. NULL: the transport transfers nothing ahead. */

@@ -65,11 +65,12 @@ enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len
 void hr_conn_consume(hr_conn_t *conn, size_t count);
 /*
  * Calls fn with the bytes of the next record, if one has arrived of which nothing was consumed, and consumes all of it if
- * fn returns 1. fn returns 1, 0 or a negated errno value, and calls only those functions of the connection that put.
- * Returns fn's result, or 0 if there is no such record; then hr_conn_peek says why.
+ * fn returns 1; then goes on with the record after it, up to `most` > 0 records. fn returns 1, 0 or a negated errno value,
+ * and calls only those functions of the connection that put. Returns fn's error, or else the number of records consumed. If
+ * it is 0, fn has returned 0, or there is no such record; then hr_conn_peek says why.
  */
 typedef int (*hr_record_fn)(void *context, const uint8_t *bytes, size_t len);
-int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context);
+int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context, unsigned most);
 
 /*
  * hr_conn_watch is for callers that poll much more often than bytes arrive. It returns the address of what the next

@@ -67,7 +67,11 @@ bool adi_tasks_poll(void);
 bool adi_poll(void);
 /* Makes progress until something was done; sleeps if nothing is to do for a while, and lets other threads in. The caller
  * loops: while (!condition) adi_progress(). Ends the job if progress fails. */
-void adi_progress(void);
+void adi_progress_for(unsigned messages); /* messages: how many the caller still waits for, at least 1 */
+static inline void adi_progress(void)
+{
+	adi_progress_for(1);
+}
 
 /* watch.c: waits for a message from any source that are under way: posted receives, and probes. While there are any and nothing
  * happens for a while, progress calls adi_watch, which opens connections to the other ranks. first: the wait has just begun. */

@@ -137,9 +137,9 @@ static __attribute__((noinline)) void progress_sleeping(void)
 		run_tasks();
 }
 
-void adi_progress(void)
+void adi_progress_for(unsigned messages)
 {
-	if (!adi_threaded && !tasks && ch3_progress_short(adi_job.engine))
+	if (!adi_threaded && !tasks && ch3_progress_short(adi_job.engine, messages))
 		idle = 0;
 	else if (adi_threaded && (adi_several_threads() || adi_others_wait()))
 		progress_among_threads();

@@ -122,7 +122,7 @@ static int finish_all(int n, MPI_Request handles[], MPI_Status *statuses)
 	for (int i = 0; i < n; i++) {
 		struct adi_request *request = adi_request_at(handles[i]);
 		while (!done(request))
-			adi_progress();
+			adi_progress_for((unsigned)(n - i));
 		int class = finish(request, &handles[i], status_at(statuses, i));
 		if (class == MPI_SUCCESS)
 			continue;

@@ -1061,23 +1061,28 @@ static void shm_consume(void *data, size_t count)
 	consume(data, (uint32_t)count);
 }
 
-static ssize_t shm_take(void *data, hr_record_fn fn, void *context)
+static int shm_take(void *data, hr_record_fn fn, void *context, unsigned most, uint64_t *taken)
 {
 	struct shm_conn *conn = data;
 	struct shm_receiver *in = &conn->in;
 	if ((in->length && in->taken) || conn->broken || conn->puller.open || conn->puller.drops)
 		return 0;
-	if (shm_receiver_look(in) <= 0 || in->kind)
-		return 0;
-	conn->vain_puts = 0;
-	uint32_t length = in->length;
-	const uint8_t *bytes = shm_receiver_payload(in);
-	prefetch_record(bytes, length);
-	int result = fn(context, bytes, length);
-	if (result <= 0)
-		return result;
-	consume(conn, length);
-	return (ssize_t)length;
+	unsigned count = 0;
+	while (count < most && shm_receiver_look(in) > 0 && !in->kind) {
+		conn->vain_puts = 0;
+		uint32_t length = in->length;
+		const uint8_t *bytes = shm_receiver_payload(in);
+		prefetch_record(bytes, length);
+		int result = fn(context, bytes, length);
+		if (result < 0)
+			return result;
+		if (!result)
+			break;
+		consume(conn, length);
+		*taken += length;
+		count++;
+	}
+	return (int)count;
 }
 
 /* The word of a record that is taken only in part stays. While an offer is open, the caller has a payload to get. */

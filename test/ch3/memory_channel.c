@@ -348,14 +348,20 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 	pipe_moved(conn->in);
 }
 
-int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context)
+int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context, unsigned most)
 {
 	const uint8_t *bytes;
 	size_t len;
-	int result = hr_conn_peek(conn, &bytes, &len) == HR_ARRIVED ? fn(context, bytes, len) : 0;
-	if (result > 0)
-		hr_conn_consume(conn, len);
-	return result;
+	unsigned count = 0;
+	int result = 1;
+	while (result > 0 && count < most && hr_conn_peek(conn, &bytes, &len) == HR_ARRIVED) {
+		result = fn(context, bytes, len);
+		if (result > 0) {
+			hr_conn_consume(conn, len);
+			count++;
+		}
+	}
+	return result < 0 ? result : (int)count;
 }
 
 size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)

@@ -430,7 +430,7 @@ END_TEST
 /* Whether b takes the message that has arrived. Of three calls in a row, one cannot read in place: see hr_conn_peek. */
 static bool short_progress(void)
 {
-	return ch3_progress_short(pair_b.engine) || ch3_progress_short(pair_b.engine);
+	return ch3_progress_short(pair_b.engine, 1) || ch3_progress_short(pair_b.engine, 1);
 }
 
 START_TEST(short_progress_takes_messages_until_a_poll_is_due)
@@ -457,6 +457,29 @@ START_TEST(short_progress_takes_messages_until_a_poll_is_due)
 		pair_settle();
 		ck_assert_int_eq(pair_b.messages, (int)++i);
 	}
+}
+END_TEST
+
+START_TEST(short_progress_takes_no_more_messages_than_asked)
+{
+	uint32_t i = 0;
+	ck_assert(send_short(i++, 8));
+	pair_settle();
+	for (int turn = 0; turn < 4; turn++) {
+		for (int k = 0; k < 5; k++)
+			ck_assert(send_short(i++, 8));
+		int before = pair_b.messages;
+		while (ch3_progress_short(pair_b.engine, 2))
+			ck_assert_int_le(pair_b.messages, before += 2);
+		pair_settle();
+		ck_assert_int_eq(pair_b.messages, (int)i);
+	}
+	while (i % 64)
+		ck_assert(send_short(i++, 8));
+	for (int most = pair_b.messages + 16; ch3_progress_short(pair_b.engine, 64);)
+		ck_assert_int_le(pair_b.messages, most);
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, (int)i);
 }
 END_TEST
 
@@ -699,6 +722,7 @@ int main(void)
 	tcase_add_test(tcase, declined_short_message_goes_to_the_handler);
 	tcase_add_test(tcase, error_of_the_function_for_short_messages_fails_the_connection);
 	tcase_add_test(tcase, short_progress_takes_messages_until_a_poll_is_due);
+	tcase_add_test(tcase, short_progress_takes_no_more_messages_than_asked);
 	tcase_add_test(tcase, short_progress_leaves_other_messages_to_a_poll);
 	tcase_add_test(tcase, short_send_does_nothing_if_it_is_not_possible);
 	tcase_add_test(tcase, several_messages_are_under_way_together);

@@ -78,7 +78,7 @@ static void warm_up(int from)
 /* As MPI does while it waits. */
 static void short_then_wait(void)
 {
-	if (!ch3_progress_short(engine[RECEIVER]))
+	if (!ch3_progress_short(engine[RECEIVER], 1))
 		ck_assert_int_ge(ch3_progress_wait(engine[RECEIVER], -1), 0);
 }
 

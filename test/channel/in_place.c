@@ -131,7 +131,7 @@ static size_t take_some(uint64_t position, unsigned *random)
 	take_at = position;
 	take_result = rand_r(random) % 4 ? 1 : -(rand_r(random) % 2) * ENOMEM;
 	seen = 0;
-	int taken = hr_conn_take(conn[1], record_seen, &take_at);
+	int taken = hr_conn_take(conn[1], record_seen, &take_at, 1);
 	ck_assert_int_eq(taken, seen ? take_result : 0);
 	return taken == 1 ? seen : 0;
 }
@@ -269,6 +269,50 @@ static void get_record(int to, size_t len)
 }
 
 /* The lines behind the watched word are as many as those behind the first one of a record that answered this side. */
+struct counted {
+	int records, most; /* the record after the first `most` gets `result` */
+	int result;
+};
+
+static int count_record(void *context, const uint8_t *bytes, size_t len)
+{
+	struct counted *counted = context;
+	ck_assert_uint_eq(len, 8 + (size_t)bytes[0]);
+	if (counted->records == counted->most)
+		return counted->result;
+	ck_assert_uint_eq(bytes[0], counted->records++);
+	return 1;
+}
+
+START_TEST(several_records_are_taken_in_one_call)
+{
+	struct counted counted = { 0, 100, 0 };
+	hr_conn_stats_t stats = { .size = sizeof stats };
+	open_ends(HR_TRANSPORT_SHM);
+	for (uint8_t i = 0; i < 6; i++) {
+		uint8_t *to = hr_conn_reserve(conn[0], 0, 8 + (size_t)i);
+		ck_assert_ptr_nonnull(to);
+		memset(to, i, 8 + (size_t)i);
+		hr_conn_commit(conn[0], 8 + (size_t)i);
+	}
+	ck_assert_int_eq(hr_conn_take(conn[1], count_record, &counted, 2), 2);
+	ck_assert_int_eq(counted.records, 2);
+	counted.most = 3;
+	ck_assert_int_eq(hr_conn_take(conn[1], count_record, &counted, 9), 1);
+	ck_assert_int_eq(hr_conn_take(conn[1], count_record, &counted, 9), 0);
+	counted.result = -ENOMEM;
+	ck_assert_int_eq(hr_conn_take(conn[1], count_record, &counted, 9), -ENOMEM);
+	counted.most = 100;
+	ck_assert_int_eq(hr_conn_take(conn[1], count_record, &counted, 9), 3);
+	ck_assert_int_eq(counted.records, 6);
+	ck_assert_int_eq(hr_conn_take(conn[1], count_record, &counted, 9), 0);
+	ck_assert_int_eq(hr_conn_stats(conn[1], &stats), 0);
+	ck_assert_uint_eq(stats.get_calls, 6);
+	ck_assert_uint_eq(stats.get_bytes, 6 * 8 + 15);
+	close_ends();
+}
+END_TEST
+
 START_TEST(no_pair_of_lines_has_two_records)
 {
 	open_ends(HR_TRANSPORT_SHM);
@@ -577,6 +621,7 @@ int main(void)
 	tcase_add_test(tests, the_bytes_are_those_of_put_and_get);
 	tcase_add_test(tests, a_full_pipe_has_no_memory_to_reserve);
 	tcase_add_test(tests, the_watched_word_tells_whether_something_has_arrived);
+	tcase_add_test(tests, several_records_are_taken_in_one_call);
 	tcase_add_test(tests, no_pair_of_lines_has_two_records);
 	tcase_add_test(tests, the_lines_behind_the_watched_word_are_those_of_an_answer);
 	tcase_add_test(tests, no_line_behind_the_watched_word_is_named_after_a_get);

@@ -180,7 +180,7 @@ static void change_faults(uint8_t choice)
 static void progress(uint8_t how)
 {
 	it.declines = how & 1;
-	if (!(how & 2) || !ch3_progress_short(it.engine))
+	if (!(how & 2) || !ch3_progress_short(it.engine, 1 + (how >> 2) % 4))
 		ch3_progress_poll(it.engine);
 }
 
