@@ -200,7 +200,7 @@ CUresult server_pinned_adopt(uint64_t handle, uint64_t bytes, struct pinned **st
 	struct pinned *pinned = server_object_data(RC_KIND_PINNED, handle);
 	if (!pinned)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (pinned->slot.size < bytes)
+	if (pinned->slot.size < bytes || pinned->mirrored) /* which must stay until its mirror ends */
 		return CUDA_ERROR_INVALID_VALUE;
 	server_object_unbind(handle);
 	*staging = pinned;

@@ -440,6 +440,19 @@ static void pinned(void)
 	CHECK(answers(&raw));
 }
 
+/* The worker unmaps a staging area with its connection, so a mirror must not become one. */
+static void mirror_as_staging(void)
+{
+	struct rc_wire_staging area = { rc_handle_make(RC_KIND_PINNED, 1, 1) };
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(mirror_pinned(1, 40ull << 40, RC_WINDOW * RC_CHUNK_MAX) == CUDA_SUCCESS);
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_staging, context, &area, sizeof area, NULL, 0));
+	CHECK(raw_call_hello(&raw, ++number) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(push(40ull << 40, 8, 8, 1) == CUDA_SUCCESS);
+	CHECK(free_pinned(1) == CUDA_SUCCESS);
+	CHECK(answers(&raw));
+}
+
 /* The session was given GPU 1 of two. Only its primary context has a handle. */
 static void grant(void)
 {
@@ -623,7 +636,8 @@ int main(int argc, char **argv)
 		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "parts", parts_of_arrays },
 		      { "staging", staging }, { "credit", call_behind_credit }, { "counted", counted_in_order },
 		      { "twice", named_twice },
-		      { "placed", placed }, { "managed", managed }, { "pinned", pinned }, { "grant", grant } };
+		      { "placed", placed }, { "managed", managed }, { "pinned", pinned }, { "area", mirror_as_staging },
+		      { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {
 			tests[i].run();

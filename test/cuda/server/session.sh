@@ -32,6 +32,7 @@ run twice
 run placed
 run managed
 run pinned HEADRACE_SESSION_PINNED=64K
+run area
 run grant HEADRACE_SOFTGPU_DEVICES=2
 (
 	ulimit -n 48
