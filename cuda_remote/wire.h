@@ -265,7 +265,8 @@ static_assert(sizeof(struct rc_wire_across) == 104, "wire format");
  * pinned_mirror (struct rc_wire_pin): the memory of a client that shares none with the worker, from address on, at least
  * RC_PIN_LOWEST. The worker maps memory of its own over these addresses, and pins it, so that kernels find it: a mirror, see
  * managed_push. pinned_free ends it. CUDA_ERROR_ALREADY_MAPPED: the worker has other memory there; CUDA_ERROR_NOT_SUPPORTED:
- * the driver does not let kernels use such memory.
+ * the driver does not let kernels use such memory. With handle 0 the call only tells whether the addresses are free. It waits
+ * for nothing, as pinned_free would.
  */
 struct rc_wire_pin {
 	uint64_t pinned;  /* client: handle */

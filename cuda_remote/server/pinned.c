@@ -317,12 +317,25 @@ static CUresult mirror_make(const struct rc_wire_pin *ask, uint64_t start, uint6
 	return result;
 }
 
+/* Tells whether no memory of the worker is there. */
+static CUresult mirror_try(uint64_t start, uint64_t size)
+{
+	void *wanted = (void *)(uintptr_t)start;
+	void *at = mmap(wanted, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (at == MAP_FAILED)
+		return errno == EEXIST ? CUDA_ERROR_ALREADY_MAPPED : CUDA_ERROR_OUT_OF_MEMORY;
+	munmap(at, size);
+	return at == wanted ? CUDA_SUCCESS : CUDA_ERROR_ALREADY_MAPPED;
+}
+
 CUresult serve_pinned_mirror(struct server_call *call)
 {
 	struct rc_wire_pin ask;
 	uint64_t start, size;
 	if (!server_take_into(call, &ask, sizeof ask) || !mirror_pages(&ask, &start, &size))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!ask.pinned)
+		return mirror_try(start, size);
 	if (!server_limit_take(SERVER_LIMIT_PINNED, size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(void)driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));

@@ -13,7 +13,6 @@
 #include "rdma_channel/base/setting.h"
 
 #include <string.h>
-#include <unistd.h>
 
 HR_SETTING(map_setting, "HEADRACE_MAP_HOST_MEMORY", "2", 0, 2,
 	   "pinned memory that kernels of a server on another host can use: 0: mapped memory; 1: all of cuMemHostAlloc and "
@@ -59,7 +58,8 @@ bool rc_promote_possible(struct rc_session *session, const struct rc_span *span)
 	return session && span->kind >= RC_MEMORY_HOST && !obstacle(session, span);
 }
 
-/* pinned_mirror. The failures of earlier calls are left to the program's calls. */
+/* pinned_mirror; handle 0: only asks whether the addresses are free. The failures of earlier calls are left to the program's
+ * calls. */
 static CUresult make(struct rc_session *session, uint64_t address, uint64_t bytes, uint64_t handle)
 {
 	struct {
@@ -144,7 +144,8 @@ CUresult rc_promote_end(struct rc_span *span)
 {
 	CUresult waited = end(span->session, RC_CALL_pinned_wait, span->pinned);
 	rc_mirror_ending(span->base, true);
-	CUresult ended = waited == CUDA_SUCCESS ? end(span->session, RC_CALL_pinned_free, span->pinned) : waited;
+	/* Also after a failure: the worker must not report changes of a mirror that this process does not have any more. */
+	CUresult ended = end(span->session, RC_CALL_pinned_free, span->pinned);
 	rc_mirror_end(span->base);
 	rc_handle_delete(span->pinned);
 	span->promoted = false;
@@ -161,34 +162,27 @@ static bool is_free_there(uint64_t address, uint64_t bytes)
 	struct rc_process *process;
 	bool free_there = rc_process_get(&process) == CUDA_SUCCESS;
 	for (unsigned i = 0; free_there && i < process->sessions; i++) {
-		uint64_t handle;
 		struct rc_session *session = &process->session[i];
-		if (!rc_mirror_supported(session) || rc_handle_new(RC_KIND_PINNED, session, &handle) != CUDA_SUCCESS)
-			continue;
-		CUresult result = make(session, address, bytes, handle);
-		if (result == CUDA_SUCCESS)
-			(void)end(session, RC_CALL_pinned_free, handle);
-		rc_handle_delete(handle);
-		free_there = result != CUDA_ERROR_ALREADY_MAPPED;
+		if (rc_mirror_supported(session))
+			free_there = make(session, address, bytes, 0) != CUDA_ERROR_ALREADY_MAPPED;
 	}
 	return free_there;
 }
 
-/* The software GPU of a worker may have reserved all addresses of a window, so the first page of each GB is tried. */
+/* The software GPU of a worker may have reserved all addresses of a window, so the first allocation in each GB is tried. */
 #define TRIED ((uint64_t)1 << 30)
 #define ATTEMPTS 8
 
 uint64_t rc_promote_place(uint64_t bytes)
 {
 	static uint64_t tried; /* the last address that was tried, or 0; atomic */
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	if (rc_host_mapping() != RC_MAP_USED)
 		return 0;
 	for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
 		uint64_t address = rc_shared_take(bytes), before = __atomic_load_n(&tried, __ATOMIC_RELAXED);
 		if (!address || (before && address / TRIED == before / TRIED && bytes <= TRIED))
 			return address;
-		if (is_free_there(address, page) && is_free_there(address + bytes - page, page)) {
+		if (is_free_there(address, bytes)) {
 			__atomic_store_n(&tried, address, __ATOMIC_RELAXED);
 			return address;
 		}

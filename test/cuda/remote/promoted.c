@@ -75,6 +75,19 @@ static void kernel_reads_and_writes(uint32_t *words, size_t count)
 	CHECK(words[1] == 101 && words[0] == 5);
 }
 
+/* The first allocation looks for addresses that the worker has free. It does not wait for the device. */
+static void allocated_while_held(void)
+{
+	CUdeviceptr flag = new_flag();
+	hold(stream, flag);
+	uint32_t *words = pinned(4096);
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	set_flag(&flag);
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemFree(flag));
+	OK(cuMemFreeHost(words));
+}
+
 static void allocated(void)
 {
 	static const size_t sizes[] = { 8, 4096, 5000, 1 << 20, 5 << 20 };
@@ -478,6 +491,8 @@ int main(int argc, char **argv)
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	kernel("wait"); /* loaded before a stream is held */
+	if (argc == 1)
+		allocated_while_held();
 	registered();
 	if (argc > 1 && !strcmp(argv[1], "registered"))
 		return 0;

@@ -408,6 +408,12 @@ static CUresult mirror_pinned(uint32_t index, uint64_t address, uint64_t bytes)
 	return (CUresult)raw_call(&raw, ++number, RC_CALL_pinned_mirror, 0, &args, sizeof args, NULL, 0);
 }
 
+static CUresult ask_whether_free(uint64_t address, uint64_t bytes)
+{
+	struct rc_wire_pin args = { 0, bytes, address };
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_pinned_mirror, 0, &args, sizeof args, NULL, 0);
+}
+
 static CUresult free_pinned(uint32_t index)
 {
 	struct rc_wire_pinned_free args = { rc_handle_make(RC_KIND_PINNED, index, 1) };
@@ -424,10 +430,12 @@ static void pinned(void)
 	CHECK(mirror_pinned(1, base, UINT64_MAX) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(mirror_pinned(1, UINT64_MAX - 8, 4) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(mirror_pinned(1, base, 60 << 10) == CUDA_ERROR_OUT_OF_MEMORY); /* the twin counts too */
+	CHECK(ask_whether_free(base, 60 << 20) == CUDA_SUCCESS); /* takes no memory */
 	for (int round = 0; round < 10; round++) {
 		CHECK(mirror_pinned(1, base + 100, 8000) == CUDA_SUCCESS);
 		CHECK(mirror_pinned(1, base + (1 << 20), 4096) == CUDA_ERROR_INVALID_HANDLE);
 		CHECK(mirror_pinned(2, base + 8150, 8) == CUDA_ERROR_ALREADY_MAPPED); /* in a page of the first */
+		CHECK(ask_whether_free(base - 4096, 8192) == CUDA_ERROR_ALREADY_MAPPED);
 		CHECK(push(base + 99, 8, 8, 1) == CUDA_ERROR_INVALID_VALUE);
 		CHECK(push(base + 8096, 8, 8, 1) == CUDA_ERROR_INVALID_VALUE);
 		CHECK(push(base + 8092, 8, 8, 1) == CUDA_SUCCESS);
