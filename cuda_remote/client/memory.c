@@ -182,6 +182,9 @@ CUresult rc_memory_check_device(uint64_t address, uint64_t size)
 	if ((span.kind > RC_MEMORY_GLOBAL && !span.mapped_by) ||
 	    size > span.size - (address - span.base))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Another thread may have promoted it. Copies that began before go to and from this process's memory. */
+	if (span.promoted && rc_copy_any_later())
+		rc_copy_await_memory(address, size);
 	return !span.reserved || rc_virtual_covers(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -174,6 +174,45 @@ static void copy_under_way_from_host(void)
 	OK(cuMemFreeHost(words));
 }
 
+static void *increase_first(void *words)
+{
+	OK(cuCtxSetCurrent(context));
+	increase(other, words, 1);
+	return NULL;
+}
+
+static void *set_flag_later(void *flag)
+{
+	usleep(200000);
+	return set_flag(flag);
+}
+
+/* Another thread's launch makes the memory a mirror between two copies of a stream. The second one comes after the first. */
+static void copy_under_way_of_another_thread(void)
+{
+	uint32_t *words = pinned(BYTES), check = 0;
+	CUdeviceptr device, flag = new_flag();
+	pthread_t launches, sets;
+	OK(cuMemAlloc(&device, 8));
+	OK(cuMemsetD32Async(device, 40, 1, stream));
+	hold(stream, flag);
+	OK(cuMemcpyDtoHAsync(&words[WORDS - 1], device, 4, stream));
+	CHECK(!pthread_create(&launches, NULL, increase_first, words));
+	usleep(200000); /* enough for the launch; if it comes later, there is nothing to see */
+	CHECK(!pthread_create(&sets, NULL, set_flag_later, &flag));
+	OK(cuMemcpyHtoDAsync(device + 4, &words[WORDS - 1], 4, stream));
+	OK(cuStreamSynchronize(stream));
+	pthread_join(launches, NULL);
+	pthread_join(sets, NULL);
+	OK(cuMemcpyDtoH(&check, device + 4, 4));
+	CHECK(check == 40);
+	OK(cuCtxSynchronize());
+	CHECK(words[0] == 1 && words[WORDS - 1] == 40);
+	OK(cuMemFree(device));
+	OK(cuMemFree(flag));
+	OK(cuMemFreeHost(words));
+}
+
 /* Copies of memory that became a mirror are in the order of the stream, whatever the call. */
 static void copies_after(void)
 {
@@ -501,6 +540,7 @@ int main(int argc, char **argv)
 	allocated();
 	copy_under_way_to_host();
 	copy_under_way_from_host();
+	copy_under_way_of_another_thread();
 	copies_after();
 	fills();
 	graph_from_before();
