@@ -516,16 +516,19 @@ CUresult rc_mirror_after(struct rc_link *link, enum rc_call function, uint64_t w
 
 /* ---- host functions ---- */
 
+/* The stream may have waited for work of other servers. */
 CUresult rc_mirror_host_begin(struct rc_session *session)
 {
 	struct rc_link *link;
 	CUresult result = rc_link_to(session, 0, &link);
-	return result == CUDA_SUCCESS ? fetch(link) : result;
+	if (result == CUDA_SUCCESS)
+		result = fetch(link);
+	return result == CUDA_SUCCESS && rc_peer_possible() ? fetch_from_others(session) : result;
 }
 
 /* The stream goes on when the answer to the host function arrives, on another connection. So this waits until the worker has
  * stored what was sent. */
-CUresult rc_mirror_host_end(struct rc_session *session)
+static CUresult send_and_wait(struct rc_session *session)
 {
 	struct rc_link *link;
 	CUresult result = rc_link_to(session, 0, &link);
@@ -539,6 +542,27 @@ CUresult rc_mirror_host_end(struct rc_session *session)
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+static bool has_mirrors(const struct rc_session *session)
+{
+	pthread_mutex_lock(&lock);
+	bool has = states[session->index].mirrors;
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+/* Streams of other servers may wait for this one. */
+CUresult rc_mirror_host_end(struct rc_session *session)
+{
+	struct rc_process *process;
+	CUresult result = send_and_wait(session);
+	if (result != CUDA_SUCCESS || !rc_peer_possible() || rc_process_get(&process) != CUDA_SUCCESS)
+		return result;
+	for (unsigned i = 0; i < process->sessions; i++)
+		if (&process->session[i] != session && has_mirrors(&process->session[i]))
+			(void)send_and_wait(&process->session[i]); /* a lost server is reported by calls that go to it */
+	return CUDA_SUCCESS;
 }
 
 /* ---- which servers can have such memory ---- */

@@ -470,6 +470,44 @@ static void use_device(int device, const char *name, CUcontext *its, CUfunction 
 	OK(cuModuleGetFunction(function, module, name));
 }
 
+struct seen {
+	uint32_t *words, value;
+};
+
+/* A host function: looks at the word that a kernel of the first server has changed, and changes the next one. */
+static void CUDA_CB look_and_change(void *argument)
+{
+	struct seen *seen = argument;
+	seen->value = seen->words[1];
+	seen->words[2] = 50;
+}
+
+/* A stream of the second server waits for the first one's kernel, and calls a host function. The first one's next kernel waits for
+ * that. */
+static void host_function_between(CUcontext *contexts, CUfunction increases, CUstream second, CUevent done, uint32_t *words)
+{
+	CUdeviceptr there = at(&words[1]), next = at(&words[2]);
+	uint32_t value = 3, before = words[1];
+	void *parameters[] = { &there, &value }, *more[] = { &next, &value };
+	struct seen seen = { words, 0 };
+	CUevent called;
+	OK(cuCtxSetCurrent(contexts[1]));
+	OK(cuEventCreate(&called, CU_EVENT_DISABLE_TIMING));
+	OK(cuCtxSetCurrent(contexts[0]));
+	OK(cuLaunchKernel(increases, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuEventRecord(done, NULL));
+	OK(cuCtxSetCurrent(contexts[1]));
+	OK(cuStreamWaitEvent(second, done, 0));
+	OK(cuLaunchHostFunc(second, look_and_change, &seen));
+	OK(cuEventRecord(called, second));
+	OK(cuCtxSetCurrent(contexts[0]));
+	OK(cuStreamWaitEvent(NULL, called, 0));
+	OK(cuLaunchKernel(increases, 1, 1, 1, 1, 1, 1, 0, NULL, more, NULL));
+	OK(cuCtxSynchronize());
+	CHECK(seen.value == before + 3 && words[2] == 53);
+	OK(cuEventDestroy(called));
+}
+
 /* The first server's kernels use the memory. The other one copies from it and to it, in the order of its streams. */
 static void two_servers(void)
 {
@@ -510,12 +548,13 @@ static void two_servers(void)
 		OK(cuMemcpyDtoH(plain, first, BYTES));
 		CHECK(plain[0] == 100 + round && plain[1] == 3 * round);
 	}
+	host_function_between(contexts, functions[0], second, done, words);
 	/* The second server's kernels cannot use it: a clear error. */
 	OK(cuCtxSetCurrent(contexts[1]));
 	OK(cuLaunchKernel(functions[1], 1, 1, 1, 1, 1, 1, 0, second, parameters, NULL));
 	EXPECT(cuStreamSynchronize(second), CUDA_ERROR_ILLEGAL_ADDRESS);
 	OK(cuCtxSetCurrent(contexts[0]));
-	CHECK(words[1] == 15);
+	CHECK(words[1] == 18);
 	OK(cuMemFreeHost(words));
 	free(plain);
 }
