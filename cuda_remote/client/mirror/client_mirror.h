@@ -60,8 +60,8 @@ void rc_mirror_long_wait(const struct rc_session *session, enum rc_call function
 /* A waiting call has succeeded. Keeps the results of the call in link. */
 CUresult rc_mirror_after(struct rc_link *link, enum rc_call function, uint64_t work);
 
-/* A host function of the session is about to be called; has returned. Also moves changes of other servers' mirrors, whose streams may
- * be ordered with the host function's by events. */
+/* A host function of the session is about to be called; has returned. Also moves changes of other servers' mirrors: their
+ * streams may be ordered with the host function's by events. */
 CUresult rc_mirror_host_begin(struct rc_session *session);
 CUresult rc_mirror_host_end(struct rc_session *session);
 
