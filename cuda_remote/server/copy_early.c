@@ -26,7 +26,7 @@ struct place {
 	bool stray;      /* the driver has refused the event: the device may use the slot for ever */
 	uint64_t stream; /* the client's handle */
 	uint32_t context;
-	const struct server_thread *thread; /* of a per-thread default stream; else NULL */
+	uint64_t thread; /* serial of the thread of a per-thread default stream; else 0 */
 };
 
 /* What is known of copy n, counted by the client: held[n % RC_EARLY_COPIES]. */
@@ -92,7 +92,7 @@ static CUresult get_place(uint64_t bytes, struct place **got)
 /* The place for bytes of a copy in the stream. */
 static CUresult find_place(const struct server_thread *thread, uint64_t stream, uint64_t bytes, struct place **found)
 {
-	const struct server_thread *owner = stream == (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD ? thread : NULL;
+	uint64_t owner = stream == (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD ? thread->serial : 0;
 	unsigned unused = OPEN, i = 0;
 	for (; i < OPEN; i++) {
 		const struct place *place = open[i];

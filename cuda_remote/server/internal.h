@@ -101,6 +101,7 @@ struct server_h2d {
 
 struct server_thread {
 	pthread_t id;
+	uint64_t serial;        /* from 1 on; no other thread of the worker has or had it */
 	rc_door_peer_t peer;
 	ch3_t *engine;
 	ch3_vc_t *vc;

@@ -734,6 +734,43 @@ static void source_ends(void)
 	up_end();
 }
 
+/* The thread ends, and a copy in its default stream is still held. The copies of later threads, in theirs, do not disturb it. */
+static void *copy_and_end(void *source)
+{
+	OK(cuCtxSetCurrent(context));
+	hold(CU_STREAM_PER_THREAD, up.flag);
+	OK(cuMemcpyHtoDAsync(up.device, source, 4, CU_STREAM_PER_THREAD));
+	return NULL;
+}
+
+static void *copy_often(void *source)
+{
+	OK(cuCtxSetCurrent(context));
+	for (int i = 0; i < 200; i++) {
+		OK(cuMemcpyHtoDAsync(up.device + 4, source, 4, CU_STREAM_PER_THREAD));
+		OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+	}
+	return NULL;
+}
+
+static void thread_ends(void)
+{
+	pthread_t thread;
+	up_begin();
+	write_host(30);
+	OK(cuMemsetD32(up.flag, 0, 1));
+	CHECK(!pthread_create(&thread, NULL, copy_and_end, host));
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 10; i++) {
+		CHECK(!pthread_create(&thread, NULL, copy_often, host + 5));
+		pthread_join(thread, NULL);
+	}
+	OK(cuMemsetD32Async(up.flag, 1, 1, up.other));
+	OK(cuCtxSynchronize());
+	expect_words(up.device, 1, 30);
+	up_end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -743,7 +780,7 @@ int main(int argc, char **argv)
 		      { "changed", changed_behind_a_kernel }, { "many-changed", many_changed },
 		      { "function-ends", changed_before_a_function_ends }, { "thread", changed_before_another_thread },
 		      { "changed-rows", changed_rows }, { "full", changed_and_many }, { "going-on", changed_and_going_on },
-		      { "source-ends", source_ends },
+		      { "source-ends", source_ends }, { "thread-ends", thread_ends },
 		      { "polled", polled }, { "held", beside_a_held_stream }, { "threads", two_threads },
 		      { "context", context_ends }, { "behind", behind_a_held_stream },
 		      { "function", host_function_waits }, { "pageable", small_pageable_source },
