@@ -16,6 +16,8 @@
 #define OPEN 16
 /* A copy of at most this many bytes shares a slot of the smallest size. */
 #define SHORT 256u
+/* Closed places that are looked at for a slot that the device has left. */
+#define LOOKS 8
 #define ALIGN 64u
 
 struct place {
@@ -49,16 +51,28 @@ static unsigned kind_of(const struct server_slot *slot)
 	return slot->size > SERVER_OWN_SLOT;
 }
 
-static void close_place(unsigned i)
+static void put_last(struct place *place)
 {
-	struct place *place = open[i];
-	open[i] = NULL;
-	if (!place || place->stray)
-		return;
 	unsigned kind = kind_of(place->slot);
 	place->next = NULL;
 	*closed[kind].end = place;
 	closed[kind].end = &place->next;
+}
+
+static struct place *take_first(unsigned kind)
+{
+	struct place *place = closed[kind].first;
+	if (place && !(closed[kind].first = place->next))
+		closed[kind].end = &closed[kind].first;
+	return place;
+}
+
+static void close_place(unsigned i)
+{
+	struct place *place = open[i];
+	open[i] = NULL;
+	if (place && !place->stray)
+		put_last(place);
 }
 
 void server_early_close(void)
@@ -67,16 +81,30 @@ void server_early_close(void)
 		close_place(i);
 }
 
+/* A closed place whose slot the device has left, or NULL. A stream that is held for long has slots for as long. They go behind the
+ * others, so that the others are used again. */
+static struct place *reuse(unsigned kind)
+{
+	for (unsigned i = 0; i < LOOKS; i++) {
+		struct place *place = take_first(kind);
+		if (!place)
+			return NULL;
+		if (server_slot_is_free(place->slot)) {
+			place->round++;
+			place->used = 0;
+			return place;
+		}
+		put_last(place);
+	}
+	return NULL;
+}
+
 /* A slot that the device has left, or a new one. */
 static CUresult get_place(uint64_t bytes, struct place **got)
 {
 	unsigned kind = bytes > SHORT;
-	struct place *place = closed[kind].first;
-	if (place && server_slot_is_free(place->slot)) {
-		if (!(closed[kind].first = place->next))
-			closed[kind].end = &closed[kind].first;
-		place->round++;
-		place->used = 0;
+	struct place *place = reuse(kind);
+	if (place) {
 		*got = place;
 		return CUDA_SUCCESS;
 	}

@@ -734,6 +734,32 @@ static void source_ends(void)
 	up_end();
 }
 
+/* A stream is held for long, and the server has much memory for copies behind it. The memory for copies of another stream is used again
+ * all the same. */
+static void reused_beside_a_held_stream(void)
+{
+	enum { COPIES = 1400 }; /* of 64 KB: more than the server allocates if HEADRACE_STAGING is 1M */
+	if (!is_far() || !few_kept)
+		return;
+	up_begin();
+	hold_by_kernel();
+	write_host(1);
+	for (int i = 0; i < 12; i++)
+		OK(cuMemcpyHtoDAsync(up.device, host, LONGEST, up.held));
+	for (int i = 0; i < COPIES; i++) {
+		OK(cuMemcpyHtoDAsync(up.device + LONGEST, host, LONGEST, up.other));
+		OK(cuStreamSynchronize(up.other));
+	}
+	host[0] = 2;
+	end_kernel();
+	write_host(1);
+	expect_words(up.device + LONGEST, LONGEST / 4, 1);
+	uint32_t first;
+	OK(cuMemcpyDtoH(&first, up.device, 4));
+	CHECK(first == 2);
+	up_end();
+}
+
 /* The thread ends, and a copy in its default stream is still held. The copies of later threads, in theirs, do not disturb it. */
 static void *copy_and_end(void *source)
 {
@@ -780,7 +806,7 @@ int main(int argc, char **argv)
 		      { "changed", changed_behind_a_kernel }, { "many-changed", many_changed },
 		      { "function-ends", changed_before_a_function_ends }, { "thread", changed_before_another_thread },
 		      { "changed-rows", changed_rows }, { "full", changed_and_many }, { "going-on", changed_and_going_on },
-		      { "source-ends", source_ends }, { "thread-ends", thread_ends },
+		      { "source-ends", source_ends }, { "reused", reused_beside_a_held_stream }, { "thread-ends", thread_ends },
 		      { "polled", polled }, { "held", beside_a_held_stream }, { "threads", two_threads },
 		      { "context", context_ends }, { "behind", behind_a_held_stream },
 		      { "function", host_function_waits }, { "pageable", small_pageable_source },
