@@ -147,6 +147,19 @@ static CUresult find_place(const struct server_thread *thread, uint64_t stream, 
 	return CUDA_SUCCESS;
 }
 
+/* CUDA lets a copy be in a stream of another context than the current one, but not the recording of an event. */
+static CUresult record_in_its_context(const struct server_thread *thread, struct server_slot *slot, CUstream stream)
+{
+	CUcontext context;
+	if (!driver.cuStreamGetCtx || driver.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS || context == thread->current)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = driver.cuCtxSetCurrent(context);
+	if (result == CUDA_SUCCESS)
+		result = server_slot_record(slot, stream);
+	driver.cuCtxSetCurrent(thread->current);
+	return result;
+}
+
 CUresult serve_copy_up_early(struct server_call *call)
 {
 	struct rc_wire_copy copy;
@@ -168,6 +181,8 @@ CUresult serve_copy_up_early(struct server_call *call)
 	held[copy.copy % RC_EARLY_COPIES] = (struct held){ copy.copy, place, place->round, at, bytes };
 	result = server_small_h2d(&copy.box, at, bytes, stream);
 	CUresult recorded = server_slot_record(place->slot, stream);
+	if (recorded == CUDA_ERROR_INVALID_HANDLE)
+		recorded = record_in_its_context(call->thread, place->slot, stream);
 	place->stray |= recorded != CUDA_SUCCESS;
 	return result == CUDA_SUCCESS ? recorded : result;
 }

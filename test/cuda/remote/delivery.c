@@ -797,6 +797,36 @@ static void thread_ends(void)
 	up_end();
 }
 
+/* Behind a kernel, a copy in a stream of another device than the current one. */
+static void stream_of_another_device(void)
+{
+	CUcontext second;
+	CUstream stream;
+	CUdeviceptr device;
+	int devices;
+	OK(cuDeviceGetCount(&devices));
+	if (devices < 2)
+		return;
+	OK(cuDevicePrimaryCtxRetain(&second, 1));
+	OK(cuCtxSetCurrent(second));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuCtxSetCurrent(context));
+	up_begin();
+	for (uint32_t round = 1; round < 5; round++) {
+		hold_by_kernel();
+		write_host(round);
+		OK(cuMemcpyHtoDAsync(device, host, SMALL, stream));
+		OK(cuStreamSynchronize(stream));
+		expect_words(device, SMALL_WORDS, round);
+		end_kernel();
+	}
+	up_end();
+	OK(cuMemFree(device));
+	OK(cuStreamDestroy(stream));
+	OK(cuDevicePrimaryCtxRelease(1));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -807,6 +837,7 @@ int main(int argc, char **argv)
 		      { "function-ends", changed_before_a_function_ends }, { "thread", changed_before_another_thread },
 		      { "changed-rows", changed_rows }, { "full", changed_and_many }, { "going-on", changed_and_going_on },
 		      { "source-ends", source_ends }, { "reused", reused_beside_a_held_stream }, { "thread-ends", thread_ends },
+		      { "device", stream_of_another_device },
 		      { "polled", polled }, { "held", beside_a_held_stream }, { "threads", two_threads },
 		      { "context", context_ends }, { "behind", behind_a_held_stream },
 		      { "function", host_function_waits }, { "pageable", small_pageable_source },

@@ -4,6 +4,7 @@
 # with a worker that keeps less than the bytes of one copy.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 free_ports 2
+export HEADRACE_SOFTGPU_DEVICES=2
 
 both() {
 	remote_start --listen=127.0.0.1:$port
