@@ -29,16 +29,20 @@
 /* If the device did not: after how many copies the worker is asked again. */
 #define ASK_AGAIN 64u
 
+/* A comparison of many copies reads two cache lines of each, and its source. */
 struct early {
 	uint64_t number, stream; /* of the copy's call; rc_track_stream */
-	uint64_t bytes;          /* 0: the copy is not kept any more */
-	struct rc_copy host;
+	const uint8_t *host;
 	uint8_t *kept;           /* the bytes as the worker has them */
+	uint64_t pitch, slice;
+	uint32_t bytes;          /* 0: the copy is not kept any more */
+	uint32_t width, height, depth;
 	uint8_t few[SHORT];
 };
+static_assert(sizeof(struct early) == 128 && RC_INLINE_COPY <= UINT32_MAX, "two lines");
 
 struct rc_early_table {
-	struct early copy[RC_EARLY_COPIES]; /* number n, counted from 1, is copy[n % RC_EARLY_COPIES] */
+	_Alignas(64) struct early copy[RC_EARLY_COPIES]; /* number n, counted from 1, is copy[n % RC_EARLY_COPIES] */
 	uint64_t first, end;                /* numbers of the copies that may be kept */
 	uint64_t bytes;
 	uint64_t change, made;              /* number of the last change's call; up to this number the worker has made all */
@@ -55,7 +59,14 @@ static unsigned all; /* copies that are kept in all sessions; atomic */
 /* The program's other threads may write the source meanwhile; the change is then noticed by a later comparison at the latest. */
 __attribute__((no_sanitize("thread"))) static bool row_differs(const uint8_t *a, const uint8_t *b, uint64_t n)
 {
+	typedef uint64_t words __attribute__((vector_size(16), aligned(1), may_alias));
 	uint64_t x, y, i = 0;
+	for (; i + 4 * sizeof(words) <= n; i += 4 * sizeof(words)) {
+		const words *v = (const words *)(a + i), *w = (const words *)(b + i);
+		words differing = (v[0] ^ w[0]) | (v[1] ^ w[1]) | (v[2] ^ w[2]) | (v[3] ^ w[3]);
+		if (differing[0] | differing[1])
+			return true;
+	}
 	for (; i + sizeof x <= n; i += sizeof x) {
 		__builtin_memcpy(&x, a + i, sizeof x);
 		__builtin_memcpy(&y, b + i, sizeof y);
@@ -74,20 +85,26 @@ __attribute__((no_sanitize("thread"))) static void row_keep(uint8_t *to, const v
 		to[i] = from[i];
 }
 
-/* True if the source differs from the kept bytes. keep: these become equal to the source. */
-static bool differs(const struct early *copy, bool keep)
+/* True if the source differs from the kept bytes. */
+static bool differs(const struct early *copy)
 {
-	const struct rc_copy *host = &copy->host;
-	uint8_t *kept = copy->kept;
-	for (uint64_t z = 0; z < host->depth; z++)
-		for (uint64_t y = 0; y < host->height; y++, kept += host->width) {
-			const uint8_t *row = host->host + z * host->slice + y * host->pitch;
-			if (keep)
-				row_keep(kept, row, host->width);
-			else if (row_differs(row, kept, host->width))
+	const uint8_t *kept = copy->kept;
+	if (copy->width == copy->bytes)
+		return row_differs(copy->host, kept, copy->bytes);
+	for (uint64_t z = 0; z < copy->depth; z++)
+		for (uint64_t y = 0; y < copy->height; y++, kept += copy->width)
+			if (row_differs(copy->host + z * copy->slice + y * copy->pitch, kept, copy->width))
 				return true;
-		}
 	return false;
+}
+
+/* Makes the kept bytes equal to the source. */
+static void keep_again(const struct early *copy)
+{
+	uint8_t *kept = copy->kept;
+	for (uint64_t z = 0; z < copy->depth; z++)
+		for (uint64_t y = 0; y < copy->height; y++, kept += copy->width)
+			row_keep(kept, copy->host + z * copy->slice + y * copy->pitch, copy->width);
 }
 
 /* ---- the table; under the lock ---- */
@@ -97,14 +114,21 @@ static struct early *at(struct rc_early_table *table, uint64_t number)
 	return &table->copy[number % RC_EARLY_COPIES];
 }
 
-static bool add(struct rc_session *session, struct early **added, uint64_t bytes)
+static bool add(struct rc_session *session, struct early **added, const struct rc_copy *host)
 {
 	struct rc_early_table *table = session->early;
 	struct early *copy = at(table, table->end);
+	uint64_t bytes = rc_copy_bytes(host);
 	copy->kept = bytes > SHORT ? malloc(bytes) : copy->few;
 	if (!copy->kept)
 		return false;
-	copy->bytes = bytes;
+	copy->host = host->host;
+	copy->pitch = host->pitch;
+	copy->slice = host->slice;
+	copy->bytes = (uint32_t)bytes;
+	copy->width = (uint32_t)host->width;
+	copy->height = (uint32_t)host->height;
+	copy->depth = (uint32_t)host->depth;
 	table->bytes += bytes;
 	table->end++;
 	*added = copy;
@@ -158,7 +182,7 @@ static void forget_in(struct rc_session *session, uint64_t address, uint64_t siz
 	struct rc_early_table *table = session->early;
 	for (uint64_t i = table ? table->first : 0; table && i < table->end; i++) {
 		struct early *copy = at(table, i);
-		uint64_t first = (uint64_t)(uintptr_t)copy->host.host;
+		uint64_t first = (uint64_t)(uintptr_t)copy->host;
 		if (copy->bytes && first >= address && first - address < size)
 			drop(session, copy);
 	}
@@ -216,7 +240,7 @@ static struct early *find_changed(struct rc_early_table *table, uint64_t stream,
 {
 	for (*i = *i < table->first ? table->first : *i; *i < table->end; ++*i) {
 		struct early *copy = at(table, *i);
-		if (copy->bytes && (stream == RC_TRACK_SEVERAL || copy->stream != stream) && differs(copy, false))
+		if (copy->bytes && (stream == RC_TRACK_SEVERAL || copy->stream != stream) && differs(copy))
 			return copy;
 	}
 	return NULL;
@@ -238,7 +262,7 @@ static CUresult send_changes(struct rc_link *link, uint64_t stream)
 		uint64_t bytes = copy ? copy->bytes : 0;
 		uint8_t *sent = copy ? malloc(bytes) : NULL;
 		if (sent) {
-			differs(copy, true);
+			keep_again(copy);
 			memcpy(sent, copy->kept, bytes);
 			rc_link_number(link, &message.head);
 			table->change = message.head.number;
@@ -399,17 +423,26 @@ static CUresult make_room(struct rc_link *link, uint64_t bytes, bool *made)
 	return result;
 }
 
+static struct rc_early_table *make_table(void)
+{
+	struct rc_early_table *table = aligned_alloc(_Alignof(struct rc_early_table), sizeof *table);
+	if (!table)
+		return NULL;
+	size_t behind = offsetof(struct rc_early_table, first);
+	memset((uint8_t *)table + behind, 0, sizeof *table - behind);
+	table->first = table->end = 1;
+	table->ask = ASK;
+	return table;
+}
+
 /* *found: the copy may be kept. */
 static CUresult find_room(struct rc_link *link, uint64_t bytes, bool *found)
 {
 	struct rc_session *session = link->session;
 	pthread_mutex_lock(&lock);
 	struct rc_early_table *table = session->early;
-	if (!table && (table = calloc(1, sizeof *table))) {
-		table->first = table->end = 1;
-		table->ask = ASK;
+	if (!table && (table = make_table()))
 		session->early = table;
-	}
 	*found = table && fits(session, bytes);
 	bool waits = table && !*found && (!table->stuck || ++table->refused % ASK_AGAIN == 0);
 	bool asks = *found && __atomic_load_n(&session->earlies, __ATOMIC_RELAXED) >= table->ask;
@@ -427,14 +460,13 @@ static bool keep(struct rc_link *link, struct rc_wire_call *head, struct rc_wire
 	uint64_t bytes = rc_copy_bytes(host);
 	struct early *copy;
 	pthread_mutex_lock(&lock);
-	if (!fits(session, bytes) || !add(session, &copy, bytes)) {
+	if (!fits(session, bytes) || !add(session, &copy, host)) {
 		pthread_mutex_unlock(&lock);
 		return false;
 	}
 	call->copy = session->early->end - 1;
 	rc_copy_gather(host, 0, bytes, link->scratch);
 	memcpy(copy->kept, link->scratch, bytes);
-	copy->host = *host;
 	rc_link_number(link, head);
 	copy->number = head->number;
 	copy->stream = rc_done_stream(RC_CALL_copy_up_early, head);
