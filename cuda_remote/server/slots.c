@@ -250,7 +250,7 @@ void server_slots_forget(uint64_t end)
 	for (struct server_slot *slot = made; slot; slot = slot->next_made) {
 		if (__atomic_load_n(&slot->event_ends, __ATOMIC_RELAXED) == end) {
 			__atomic_store_n(&slot->event_gone, true, __ATOMIC_RELAXED);
-			__atomic_store_n(&slot->event_ends, 0, __ATOMIC_RELAXED);
+			__atomic_store_n(&slot->event_ends, 0, __ATOMIC_RELEASE);
 		}
 		if (__atomic_load_n(&slot->pin_ends, __ATOMIC_RELAXED) == end) {
 			__atomic_store_n(&slot->pin_gone, true, __ATOMIC_RELAXED);
@@ -304,6 +304,9 @@ CUresult server_slot_record_rest(struct server_slot *slot, CUstream stream)
 
 bool server_slot_is_free(struct server_slot *slot)
 {
+	/* The driver may be ending the event. Acquire pairs with the release in server_slots_forget: slot_renew sees that it has. */
+	if (slot->recorded && __atomic_load_n(&slot->event_ends, __ATOMIC_ACQUIRE))
+		return false;
 	slot_renew(slot);
 	if (slot->recorded && driver.cuEventQuery(slot->event) == CUDA_ERROR_NOT_READY)
 		return false;
