@@ -26,6 +26,8 @@ struct place {
 	size_t used;     /* bytes */
 	uint64_t round;  /* how often the slot was used again */
 	bool stray;      /* the driver has refused the event: the device may use the slot for ever */
+	uint64_t asked;  /* number of the last copy_early_done that asked the driver for the slot's event */
+	bool left;       /* the device had left the slot then */
 	uint64_t stream; /* the client's handle */
 	uint32_t context;
 	uint64_t thread; /* serial of the thread of a per-thread default stream; else 0 */
@@ -217,11 +219,19 @@ CUresult serve_copy_early_change(struct server_call *call)
 	return CUDA_SUCCESS;
 }
 
+/* True if the device has read the bytes. Each call asks the driver once for each slot. */
+static bool is_done(struct place *place, uint64_t call)
+{
+	if (place->asked != call) {
+		place->asked = call;
+		place->left = !place->stray && server_slot_is_free(place->slot);
+	}
+	return place->left;
+}
+
 CUresult serve_copy_early_done(struct server_call *call)
 {
 	struct rc_wire_early_done args;
-	const struct place *last = NULL;
-	bool free_now = false;
 	if (!server_take_into(call, &args, sizeof args) || args.count > RC_EARLY_COPIES)
 		return CUDA_ERROR_INVALID_VALUE;
 	uint8_t *done = server_give(call, (args.count + 7) / 8, 1);
@@ -229,11 +239,7 @@ CUresult serve_copy_early_done(struct server_call *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint64_t i = 0; i < args.count; i++) {
 		const struct held *copy = find(args.first + i);
-		if (copy && copy->place != last) {
-			last = copy->place;
-			free_now = !last->stray && server_slot_is_free(last->slot);
-		}
-		if (!copy || free_now)
+		if (!copy || is_done(copy->place, call->number))
 			done[i / 8] |= (uint8_t)(1u << i % 8);
 	}
 	return CUDA_SUCCESS;
