@@ -682,6 +682,8 @@ CUresult rc_early_host_done(struct rc_session *session);
 void rc_early_end(struct rc_session *session, uint64_t stream, uint64_t number);
 /* The memory is the program's again, which may unmap it. */
 void rc_early_forget(uint64_t address, uint64_t size);
+/* A context of the session has ended, and its copies with it. The program may unmap memory that it had registered there. */
+void rc_early_context_ended(struct rc_session *session);
 
 /* ---- pinned.c: pinned memory that workers on this host map ---- */
 

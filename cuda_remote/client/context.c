@@ -248,6 +248,7 @@ static void context_forget(CUcontext context, CUresult result)
 					      RC_KIND_SURFACE_REF };
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		rc_handle_each(kinds[i], forget_object, context);
+	rc_early_context_ended(rc_handle_session((uint64_t)(uintptr_t)context));
 }
 
 /* True if the worker has ended the context's handles, whatever its driver said. Not if the call reported the failure of an earlier

@@ -233,6 +233,13 @@ static CUresult ask(struct rc_link *link)
 	return CUDA_SUCCESS;
 }
 
+void rc_early_context_ended(struct rc_session *session)
+{
+	struct rc_link *link;
+	if (__atomic_load_n(&session->earlies, __ATOMIC_RELAXED) && rc_link_to(session, 0, &link) == CUDA_SUCCESS)
+		(void)ask(link);
+}
+
 /* ---- changes ---- */
 
 /* The next copy, from number *i on, that is not of this stream and whose source has changed. Under the lock. */

@@ -797,6 +797,29 @@ static void thread_ends(void)
 	up_end();
 }
 
+/* The context of a copy ends, and the program unmaps memory that was registered there: it is not read any more. */
+static void source_ends_with_its_context(void)
+{
+	CUcontext ending;
+	CUstream stream;
+	CUdeviceptr device;
+	uint32_t *own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(own != MAP_FAILED);
+	up_begin();
+	hold_by_kernel();
+	OK(cuCtxCreate(&ending, NULL, 0, 0));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&device, 4096));
+	OK(cuMemHostRegister(own, 4096, 0));
+	OK(cuMemcpyHtoDAsync(device, own, 4, stream));
+	OK(cuCtxDestroy(ending));
+	CHECK(!munmap(own, 4096));
+	OK(cuCtxSetCurrent(context));
+	OK(cuMemsetD32Async(up.device, 1, 1, up.other));
+	end_kernel();
+	up_end();
+}
+
 /* Behind a kernel, a copy in a stream of another device than the current one. */
 static void stream_of_another_device(void)
 {
@@ -837,7 +860,7 @@ int main(int argc, char **argv)
 		      { "function-ends", changed_before_a_function_ends }, { "thread", changed_before_another_thread },
 		      { "changed-rows", changed_rows }, { "full", changed_and_many }, { "going-on", changed_and_going_on },
 		      { "source-ends", source_ends }, { "reused", reused_beside_a_held_stream }, { "thread-ends", thread_ends },
-		      { "device", stream_of_another_device },
+		      { "context-ends", source_ends_with_its_context }, { "device", stream_of_another_device },
 		      { "polled", polled }, { "held", beside_a_held_stream }, { "threads", two_threads },
 		      { "context", context_ends }, { "behind", behind_a_held_stream },
 		      { "function", host_function_waits }, { "pageable", small_pageable_source },
