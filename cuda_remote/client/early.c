@@ -328,9 +328,24 @@ static bool may_let_go(enum rc_call function)
 	}
 }
 
-/* The link may be between two calls of the thread, which keep their context. */
+/* True if a source has changed, or the worker may not have made all changes. */
+static bool has_changes(struct rc_session *session)
+{
+	uint64_t i = 0;
+	pthread_mutex_lock(&lock);
+	struct rc_early_table *table = session->early;
+	bool found = table->made < table->change || find_changed(table, RC_TRACK_SEVERAL, &i);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* The link may be between two calls of the thread, which keep their context. A thread that has none opens one only for changes. */
 static CUresult send_changes_of(struct rc_session *session)
 {
+	if (__atomic_load_n(&session->lost, __ATOMIC_RELAXED))
+		return RC_LOST;
+	if (!has_changes(session))
+		return CUDA_SUCCESS;
 	struct rc_thread *thread = rc_thread_get();
 	struct rc_link *link = thread ? thread->link[session->index] : NULL;
 	uint32_t context = link ? link->context : 0;
