@@ -373,18 +373,13 @@ static CUresult send_elsewhere(const struct rc_session *own)
 	return result;
 }
 
-static bool any_elsewhere(const struct rc_session *own)
-{
-	return __atomic_load_n(&all, __ATOMIC_ACQUIRE) > __atomic_load_n(&own->earlies, __ATOMIC_RELAXED);
-}
-
 /* Work in the stream of a copy comes after the copy, and so cannot let its stream go on. */
 CUresult rc_early_before(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
 {
 	const struct rc_session *session = link->session;
 	if (!__atomic_load_n(&all, __ATOMIC_ACQUIRE) || !may_let_go(function))
 		return CUDA_SUCCESS;
-	CUresult result = any_elsewhere(session) ? send_elsewhere(session) : CUDA_SUCCESS;
+	CUresult result = send_elsewhere(session);
 	if (result != CUDA_SUCCESS || !__atomic_load_n(&session->earlies, __ATOMIC_ACQUIRE))
 		return result;
 	uint64_t stream = rc_done_stream(function, head);
@@ -396,9 +391,7 @@ CUresult rc_early_before(struct rc_link *link, enum rc_call function, const stru
 /* The answer is no call, so the changes must have been made before it is sent. */
 CUresult rc_early_host_done(struct rc_session *session)
 {
-	CUresult result = CUDA_SUCCESS;
-	if (any_elsewhere(session))
-		result = send_elsewhere(session);
+	CUresult result = __atomic_load_n(&all, __ATOMIC_ACQUIRE) ? send_elsewhere(session) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS && __atomic_load_n(&session->earlies, __ATOMIC_ACQUIRE))
 		result = send_changes_of(session);
 	return result;
