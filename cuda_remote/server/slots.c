@@ -304,7 +304,8 @@ CUresult server_slot_record_rest(struct server_slot *slot, CUstream stream)
 
 bool server_slot_is_free(struct server_slot *slot)
 {
-	/* The driver may be ending the event. Acquire pairs with the release in server_slots_forget: slot_renew sees that it has. */
+	/* The driver may be ending the event. Acquire pairs with the release in server_slots_forget: slot_renew sees that it
+	 * has. */
 	if (slot->recorded && __atomic_load_n(&slot->event_ends, __ATOMIC_ACQUIRE))
 		return false;
 	slot_renew(slot);

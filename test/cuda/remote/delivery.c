@@ -734,8 +734,8 @@ static void source_ends(void)
 	up_end();
 }
 
-/* A stream is held for long, and the server has much memory for copies behind it. The memory for copies of another stream is used again
- * all the same. */
+/* A stream is held for long, and the server has much memory for copies behind it. The memory for copies of another stream is used
+ * again all the same. */
 static void reused_beside_a_held_stream(void)
 {
 	enum { COPIES = 1400 }; /* of 64 KB: more than the server allocates if HEADRACE_STAGING is 1M */
