@@ -584,6 +584,59 @@ static void named_twice(void)
 	CHECK(shipped(0) == size / RC_CHUNK_MAX + 3);
 }
 
+/* The result that the next call reports of calls without reply. */
+static CUresult reported(void)
+{
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0);
+}
+
+static CUresult copy_early(uint64_t copy, uint64_t address, uint64_t width, size_t bytes)
+{
+	static uint8_t payload[RC_INLINE_COPY + 1];
+	struct rc_wire_copy args = { .copy = copy, .box = { address, width, width, width, 1, 1 } };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up_early, context, &args, sizeof args, payload, bytes));
+	return reported();
+}
+
+static CUresult change_early(uint64_t copy, size_t bytes)
+{
+	static const uint8_t payload[64] = { 9 };
+	struct rc_wire_early_change args = { copy };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_early_change, context, &args, sizeof args, payload, bytes));
+	return reported();
+}
+
+static CUresult early_done(uint64_t first, uint64_t count)
+{
+	struct rc_wire_early_done args = { first, count };
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_copy_early_done, context, &args, sizeof args, NULL, 0);
+}
+
+/* Early copies: what does not fit is refused, and a change of a copy that is complete, or that never was, has no effect. */
+static void early(void)
+{
+	uint64_t size = 1 << 20, address = 0;
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
+	memcpy(&address, raw.results, sizeof address);
+	CHECK(copy_early(0, address, 64, 64) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(copy_early(1, address, 64, 63) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(copy_early(1, address, RC_INLINE_COPY + 1, RC_INLINE_COPY + 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(change_early(1, 64) == CUDA_SUCCESS);
+	CHECK(early_done(1, 1) == CUDA_SUCCESS && (raw.results[0] & 1));
+	CHECK(copy_early(1, address, 64, 64) == CUDA_SUCCESS);
+	(void)shipped(0);
+	CHECK(change_early(1, 63) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(change_early(1, 64) == CUDA_SUCCESS);
+	CHECK(change_early(1 + RC_EARLY_COPIES, 64) == CUDA_SUCCESS);
+	CHECK(early_done(1, 10) == CUDA_SUCCESS && raw.results[0] == 0xff && raw.results[1] == 3);
+	CHECK(early_done(UINT64_MAX, RC_EARLY_COPIES) == CUDA_SUCCESS);
+	CHECK(early_done(1, RC_EARLY_COPIES + 1) == CUDA_ERROR_INVALID_VALUE);
+	struct rc_wire_copy down = { .box = { address, 64, 64, 64, 1, 1 } };
+	CHECK(!raw_call(&raw, ++number, RC_CALL_copy_down_reply, context, &down, sizeof down, NULL, 0));
+	CHECK(!raw.results[0] && answers(&raw));
+}
+
 /* Sends what the connection holds back, and reads nothing. */
 static void flush(raw_t *on)
 {
@@ -643,7 +696,7 @@ int main(int argc, char **argv)
 	} tests[] = { { "connections", connections }, { "descriptors", descriptors }, { "arguments", arguments },
 		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "parts", parts_of_arrays },
 		      { "staging", staging }, { "credit", call_behind_credit }, { "counted", counted_in_order },
-		      { "twice", named_twice },
+		      { "twice", named_twice }, { "early", early },
 		      { "placed", placed }, { "managed", managed }, { "pinned", pinned }, { "area", mirror_as_staging },
 		      { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)

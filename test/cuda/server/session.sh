@@ -29,6 +29,7 @@ run staging
 run credit HEADRACE_RING_BYTES=16384
 run counted
 run twice
+run early
 run placed
 run managed
 run pinned HEADRACE_SESSION_PINNED=64K
