@@ -47,25 +47,17 @@ uint64_t server_usage_kept(uint32_t gpu, bool give_back)
 	return kept;
 }
 
-/* Adds the pool unless it is in the list. False: no memory. */
-static bool add(CUmemoryPool pool)
+static void insert(struct keeping *keeping)
 {
-	struct keeping *at, *new = malloc(sizeof *new);
 	pthread_mutex_lock(&lock);
-	for (at = list; at && at->pool != pool;)
-		at = at->next;
-	if (!at && new) {
-		*new = (struct keeping){ list, pool, server_quota_gpu() };
-		list = at = new;
-		new = NULL;
-		__atomic_store_n(&any, true, __ATOMIC_RELAXED);
-	}
+	keeping->next = list;
+	list = keeping;
+	__atomic_store_n(&any, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
-	free(new);
-	return at != NULL;
 }
 
-static void forget(CUmemoryPool pool)
+/* Removes the pool from the list. NULL: it is not there. */
+static struct keeping *take(CUmemoryPool pool)
 {
 	pthread_mutex_lock(&lock);
 	struct keeping **at = &list, *found;
@@ -75,23 +67,39 @@ static void forget(CUmemoryPool pool)
 	if (found)
 		*at = found->next;
 	pthread_mutex_unlock(&lock);
-	free(found);
+	return found;
 }
 
 /* ---- functions that replace the driver's ---- */
 
+/* A pool's list entry is taken out for the call, and is back behind it if the pool may keep memory then. */
 static CUresult watch_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
-	if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && value && *(const cuuint64_t *)value && !add(pool))
+	if (attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD || !value || !*(const cuuint64_t *)value)
+		return real.cuMemPoolSetAttribute(pool, attribute, value);
+	struct keeping *before = take(pool), *keeping = before ? before : malloc(sizeof *keeping);
+	if (!keeping)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return real.cuMemPoolSetAttribute(pool, attribute, value);
+	if (!before)
+		*keeping = (struct keeping){ .pool = pool, .gpu = server_quota_gpu() };
+	CUresult result = real.cuMemPoolSetAttribute(pool, attribute, value);
+	if (before || result == CUDA_SUCCESS)
+		insert(keeping);
+	else
+		free(keeping);
+	return result;
 }
 
-/* Before the driver destroys it: afterwards another thread's new pool may have the same address. */
+/* Taken out before the driver destroys the pool: afterwards another thread's new pool may have the same address. */
 static CUresult watch_destroy(CUmemoryPool pool)
 {
-	forget(pool);
-	return real.cuMemPoolDestroy(pool);
+	struct keeping *keeping = take(pool);
+	CUresult result = real.cuMemPoolDestroy(pool);
+	if (keeping && result != CUDA_SUCCESS)
+		insert(keeping);
+	else
+		free(keeping);
+	return result;
 }
 
 void server_usage_watch_pools(void)
