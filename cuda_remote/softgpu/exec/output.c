@@ -9,6 +9,7 @@
 #define BUFFER_BYTES (1u << 20) /* CUDA's default */
 #define RECORD_COST 16
 #define ARGUMENT_COST 8
+#define TEXT_PER_COST 256 /* bytes of text that a record may have for each byte of its cost: a bound of the host's memory */
 
 struct record {
 	uint32_t bytes; /* of the text that follows */
@@ -69,6 +70,8 @@ void output_end(struct block *block, size_t record, uint32_t arguments)
 		return;
 	}
 	head.bytes = (uint32_t)(print->used - record - sizeof head);
+	if (head.bytes / TEXT_PER_COST > head.cost)
+		head.cost = head.bytes / TEXT_PER_COST;
 	memcpy(print->text + record, &head, sizeof head);
 	print->cost += head.cost;
 	while (print->cost > limit_of(block->launch))

@@ -4,8 +4,8 @@
  *
  * CUDA's buffer (CU_LIMIT_PRINTF_FIFO_SIZE) is a ring on the device that holds formats' addresses and arguments; if it
  * is full, a new record replaces the oldest. Here each launch has a buffer of that size. A record counts as 16 bytes,
- * and 8 for each argument that was printed, however long its text. A block's oldest record is the first that it
- * printed; a launch's oldest record is the first of the block with the lowest number.
+ * and 8 for each argument that was printed; if its text is very long, as one byte for each 256 of the text. A block's
+ * oldest record is the first that it printed; a launch's oldest record is the first of the block with the lowest number.
  */
 #ifndef SOFTGPU_EXEC_OUTPUT_H
 #define SOFTGPU_EXEC_OUTPUT_H

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define PIECE_MAX 1024 /* of a conversion, and of texts that need no memory of their own */
-#define TEXT_MAX ((size_t)1 << 24) /* of a format, and of a string that it prints; the rest is cut off */
+#define TEXT_MAX ((size_t)1 << 20) /* of a format, a string that it prints, a width and a precision; the rest is cut off */
 #define ARGUMENTS_MAX 32 /* CUDA C++ Programming Guide, "Formatted Output": further arguments are ignored */
 
 __attribute__((format(printf, 2, 3))) static void print_format(struct print_buffer *print, const char *format, ...)
@@ -127,12 +127,28 @@ static void spec_put(struct conversion *conversion, char c)
 		conversion->overflow = true;
 }
 
-static void spec_put_number(struct conversion *conversion, int32_t number)
+/* The host's printf needs as much memory as a width says, so numbers are limited. */
+static void spec_put_number(struct conversion *conversion, int64_t number)
 {
+	const int64_t most = TEXT_MAX;
 	char digits[16];
-	int n = snprintf(digits, sizeof digits, "%d", number > 500 ? 500 : number < -500 ? -500 : number);
+	int n = snprintf(digits, sizeof digits, "%d", (int)(number > most ? most : number < -most ? -most : number));
 	for (int i = 0; i < n; i++)
 		spec_put(conversion, digits[i]);
+}
+
+/* Reads a number of digits; returns a pointer to its last one. */
+static const char *read_number(struct conversion *conversion, const char *p)
+{
+	int64_t number = 0;
+	for (;; p++) {
+		if (number <= (int64_t)TEXT_MAX)
+			number = number * 10 + (*p - '0');
+		if (p[1] < '0' || p[1] > '9')
+			break;
+	}
+	spec_put_number(conversion, number);
+	return p;
 }
 
 /* Reads "%..." up to the letter; returns a pointer to the letter. */
@@ -143,6 +159,8 @@ static const char *read_spec(struct conversion *conversion, const char *p, struc
 	for (; *p && strchr("-+ #0123456789.*", *p); p++) {
 		if (*p == '*' && arguments->taken < ARGUMENTS_MAX)
 			spec_put_number(conversion, (int32_t)next_argument(arguments, 4));
+		else if (*p >= '1' && *p <= '9')
+			p = read_number(conversion, p);
 		else
 			spec_put(conversion, *p);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints from the device: three lines by printf, two long ones, then an assertion that two threads of three fail. The driver is
+/* Prints from the device: three lines by printf, long ones, then an assertion that two threads of three fail. The driver is
  * the software GPU itself. */
 #include "test/cuda/softgpu/driver.h"
 
@@ -30,9 +30,10 @@ static const char ptx[] =
 
 enum { LONG = 6000 };
 
-/* A format of LONG characters, and a string of as many. */
+/* A format of LONG characters, and a string of as many: whole, a part of it, and in a field that is too wide. */
 static void print_long_texts(CUfunction say)
 {
+	static const char *const formats[] = { "<%s>\n", "<%.5000s>\n", "<%2000000000s>\n" };
 	static char text[LONG + 1];
 	CUdeviceptr device, format, list = 0;
 	void *parameters[] = { &device, &list };
@@ -41,14 +42,16 @@ static void print_long_texts(CUfunction say)
 	OK(cuMemcpyHtoD(device, text, sizeof text));
 	OK(cuLaunchKernel(say, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
 	OK(cuCtxSynchronize());
-	OK(cuMemAlloc(&format, 16));
+	OK(cuMemAlloc(&format, 32));
 	OK(cuMemAlloc(&list, 8));
 	OK(cuMemsetD8(device, 's', LONG));
-	OK(cuMemcpyHtoD(format, "<%s>\n", 6));
 	OK(cuMemcpyHtoD(list, &device, sizeof device));
 	parameters[0] = &format;
-	OK(cuLaunchKernel(say, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
-	OK(cuCtxSynchronize());
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		OK(cuMemcpyHtoD(format, formats[i], strlen(formats[i]) + 1));
+		OK(cuLaunchKernel(say, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+		OK(cuCtxSynchronize());
+	}
 }
 
 int main(void)
