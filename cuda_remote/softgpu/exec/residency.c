@@ -33,17 +33,20 @@
 #define REPORT_RUNNING_NS (UINT64_C(60) * 1000000000)
 
 /* Lanes go ahead (warp.h) if the engine has run for AHEAD_NS, halved as often as the kernel's haste says, and no block has
- * begun or ended. With the most haste they do so from the beginning of a launch. Of the time between two looks, LOOK_NS
- * count: in more of it the system probably ran something else. */
+ * begun or ended. With the most haste they do so from the beginning of a launch. */
 #define AHEAD_NS (UINT64_C(500) * 1000000)
-#define LOOK_NS TURN_NS
 #define HASTE_MOST 31
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 static uint64_t now_ns(void)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 void residency_init(struct launch *launch, uint64_t most)
@@ -201,12 +204,13 @@ static bool all_begun(const struct launch *launch)
 	       __atomic_load_n(&launch->residency.resident, __ATOMIC_RELAXED) >= launch->residency.most;
 }
 
-/* The block's turn has ended, and the block has not. Returns whether all blocks are idle. Under the residency's lock. */
-static bool all_are_idle(struct launch *launch, struct turn *turn)
+/* The block's turn has ended with this state, and the block has not. Returns whether all blocks are idle. Under the
+ * residency's lock. */
+static bool all_are_idle(struct launch *launch, struct turn *turn, uint64_t state)
 {
 	struct residency *residency = &launch->residency;
-	bool as_before = turn->waiting && turn->state == turn->before;
-	turn->before = turn->waiting ? turn->state : 0;
+	bool as_before = state == turn->before;
+	turn->before = state;
 	if (!as_before)
 		__atomic_fetch_add(&residency->changes, 1, __ATOMIC_RELEASE);
 	uint64_t era = era_of(residency);
@@ -220,15 +224,18 @@ static bool all_are_idle(struct launch *launch, struct turn *turn)
 	return residency->idle >= __atomic_load_n(&residency->resident, __ATOMIC_ACQUIRE) && all_begun(launch);
 }
 
-/* Whether the engine has run for long since a block began or ended. Under the residency's lock. */
-static bool nothing_moves(struct launch *launch)
+/*
+ * Whether the engine has run for long since a block began or ended. Of the time between two looks counts at most what the
+ * worker used of the processor in the turn: in the rest of it the system ran something else. Under the residency's lock.
+ */
+static bool nothing_moves(struct launch *launch, uint64_t used)
 {
 	struct residency *residency = &launch->residency;
 	uint32_t haste = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED);
 	uint64_t moved = __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) +
 			 __atomic_load_n(&residency->ended, __ATOMIC_RELAXED);
 	uint64_t now = now_ns(), passed = now - residency->looked;
-	residency->unmoved += passed < LOOK_NS ? passed : LOOK_NS;
+	residency->unmoved += passed < used ? passed : used;
 	if (moved != residency->moved)
 		residency->unmoved = 0;
 	residency->moved = moved;
@@ -236,16 +243,17 @@ static bool nothing_moves(struct launch *launch)
 	return residency->unmoved >= AHEAD_NS >> haste;
 }
 
-/* The block's turn has ended, and the block has not. Under the residency's lock. */
-static void look_ahead(struct launch *launch, struct block *block)
+/* The block's turn has ended with this state after that time of the processor, and the block has not. Under the residency's
+ * lock. */
+static void look_ahead(struct launch *launch, struct block *block, uint64_t state, uint64_t used)
 {
 	/* Relaxed: it only decides which path of a warp runs next. */
 	if (__atomic_load_n(&launch->ahead, __ATOMIC_RELAXED))
 		return;
 	uint32_t haste = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED);
-	if (all_are_idle(launch, &block->turn))
+	if (all_are_idle(launch, &block->turn, state))
 		haste = HASTE_MOST;
-	else if (nothing_moves(launch))
+	else if (nothing_moves(launch, used))
 		haste += haste < HASTE_MOST;
 	else
 		return;
@@ -257,6 +265,7 @@ enum block_outcome residency_run(struct block *block)
 {
 	enum block_outcome outcome;
 	block->turn.era = era_of(&block->launch->residency);
+	block->turn.used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	block->turn.stalls = 0;
 	block->turn.record = FIRST_RECORD;
 	block->turn.compare_until = 0;
@@ -298,12 +307,16 @@ void residency_suspend(struct block *block)
 {
 	struct launch *launch = block->launch;
 	struct residency *residency = &launch->residency;
+	bool ahead = __atomic_load_n(&launch->ahead, __ATOMIC_RELAXED);
+	uint64_t state = ahead ? 0 : block->turn.waiting ? block->turn.state : block_state(block);
+	uint64_t used = ahead ? 0 : clock_ns(CLOCK_THREAD_CPUTIME_ID) - block->turn.used;
 	block->next = NULL;
 	pthread_mutex_lock(&residency->lock);
 	*residency->end = block;
 	residency->end = &block->next;
 	residency->waiting += block->turn.waiting;
-	look_ahead(launch, block);
+	if (!ahead)
+		look_ahead(launch, block, state, used);
 	__atomic_store_n(&residency->suspended, residency->suspended + 1, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&residency->resident, __ATOMIC_RELAXED) >= residency->most &&
 	    __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) < launch->block_count)

@@ -263,6 +263,25 @@ START_TEST(a_grid_that_can_make_no_progress_is_reported)
 }
 END_TEST
 
+START_TEST(idle_grids_are_found_without_a_clock)
+{
+	/* Lanes go ahead because all blocks are idle: the clock stands still. */
+	softgpu_program_t *program;
+	uint32_t *words = device_alloc(sizeof *words);
+	char text[2048];
+	const char *place = strstr(locking, "@@");
+	snprintf(text, sizeof text, "%.*s%s", (int)(place - locking), locking, place + 2);
+	use_threads(2);
+	program = load_ptx(text);
+	softgpu_launch_t launch = { kernel_of(program, "k"), { 3, 1, 1 }, { 64, 1, 1 }, 0, &words, true, { NULL, 0, 0 } };
+	clock_rate = 0;
+	ck_assert_int_eq(softgpu_launch(&launch), CUDA_SUCCESS);
+	clock_rate = 1;
+	ck_assert_uint_eq(words[0], 3 * 64);
+	softgpu_program_unload(program);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *cases = test_case("ptx residency");
@@ -273,6 +292,7 @@ int main(void)
 	tcase_add_loop_test(cases, lanes_meet_again_behind_a_loop_that_waits_for_blocks, 0, SHAPES);
 	tcase_add_loop_test(cases, lanes_of_a_warp_take_turns_at_a_lock, 0, 2);
 	tcase_add_test(cases, blocks_wait_for_earlier_ones_in_a_grid_of_any_size);
+	tcase_add_test(cases, idle_grids_are_found_without_a_clock);
 	tcase_add_test(cases, a_grid_that_can_make_no_progress_is_reported);
 	return run_tests();
 }
