@@ -36,6 +36,7 @@
  * begun or ended. With the most haste they do so from the beginning of a launch. */
 #define AHEAD_NS (UINT64_C(500) * 1000000)
 #define HASTE_MOST 31
+#define MOVING_FACTOR 2
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -226,18 +227,22 @@ static bool all_are_idle(struct launch *launch, struct turn *turn, uint64_t stat
 
 /*
  * Whether the engine has run for long since a block began or ended. Of the time between two looks counts at most what the
- * worker used of the processor in the turn: in the rest of it the system ran something else. Under the residency's lock.
+ * worker used of the processor in the turn: in the rest of it the system ran something else. A block that is not as before may
+ * count while it waits for lanes of its warp. Then part of the time counts though other blocks begin and end: each of
+ * these may cost it a turn. Under the residency's lock.
  */
-static bool nothing_moves(struct launch *launch, uint64_t used)
+static bool nothing_moves(struct launch *launch, uint64_t used, bool as_before)
 {
 	struct residency *residency = &launch->residency;
 	uint32_t haste = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED);
 	uint64_t moved = __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) +
 			 __atomic_load_n(&residency->ended, __ATOMIC_RELAXED);
 	uint64_t now = now_ns(), passed = now - residency->looked;
-	residency->unmoved += passed < used ? passed : used;
-	if (moved != residency->moved)
-		residency->unmoved = 0;
+	uint64_t counts = passed < used ? passed : used;
+	if (moved == residency->moved)
+		residency->unmoved += counts;
+	else
+		residency->unmoved = as_before ? 0 : residency->unmoved + counts / MOVING_FACTOR;
 	residency->moved = moved;
 	residency->looked = now;
 	return residency->unmoved >= AHEAD_NS >> haste;
@@ -251,9 +256,10 @@ static void look_ahead(struct launch *launch, struct block *block, uint64_t stat
 	if (__atomic_load_n(&launch->ahead, __ATOMIC_RELAXED))
 		return;
 	uint32_t haste = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED);
+	bool as_before = state == block->turn.before;
 	if (all_are_idle(launch, &block->turn, state))
 		haste = HASTE_MOST;
-	else if (nothing_moves(launch, used))
+	else if (nothing_moves(launch, used, as_before))
 		haste += haste < HASTE_MOST;
 	else
 		return;
