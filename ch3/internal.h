@@ -379,8 +379,9 @@ static inline void ch3_vc_activate(ch3_vc_t *vc)
 		ch3_vc_activate_now(vc);
 }
 
-/* receive.c: handles the record at the head of the pipe, if it is one for a function of ch3_register_short. Returns 1; 0
- * if nothing was done; or an error as the function does. The connection expects a front, and its inbox is empty. */
+/* receive.c: handles the records at the head of the pipe, up to `most` > 0, as long as they are for a function of
+ * ch3_register_short. Returns how many, or an error as the function does. The connection expects a front, and its inbox is
+ * empty. */
 int ch3_receive_short(ch3_vc_t *vc, unsigned most);
 
 /* progress.c: makes progress with one connection: sends queued bytes, continues writes, receives. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Gatherv, scatterv, allgatherv, alltoallv and alltoallw in a shared segment: node.h has the protocol. Only the sender and the
- * receiver of a block know its size. So all but allgatherv take one step, whatever the sizes. A block up to a limit (limit_of_one,
- * limit_of_several) goes through the segment, a longer one is a message; both ranks know which. Who sends to several ranks writes a
- * table of the places of the blocks before them. All ranks know all sizes of an allgatherv, and of an alltoallv of two ranks, so these
- * take as many steps as the longest block needs.
+ * receiver of a block know its size. So there is one step, whatever the sizes. A block up to a limit (limit_of_one,
+ * limit_of_several) goes through the segment, a longer one is a message; both ranks know which. A rank that sends to several ranks
+ * writes a table of the places of the blocks before them. An allgatherv, and an alltoallv or alltoallw of two ranks, are different:
+ * all ranks know all sizes, so these take as many steps as the longest block needs.
  */
 #include "adi/collective/blocks.h"
 #include "adi/collective/node.h"

@@ -29,14 +29,15 @@
  *        record of the other direction has in SHM_ECHO the mark of the last record that its sender has taken. The first
  *        record with the new echo says that the lines up to the end of the first record with the new mark are free.
  *
- * put:   The first word of the line after the last record is clean: zero, or the header word of an earlier record. So the
+ * put:   The word at which the next record will start is clean: zero, or the header word of an earlier record. So the
  *        receiver never takes a payload for a header word. The sender notes which lines may not be clean
  *        (shm_sender.unclean): those in which it has put payload; and every line when half of all positions have been
  *        passed, so that no header word is as old as the position that the receiver expects. It writes the payload,
- *        zeroes the word after the record if it may not be clean, and stores the header word (release). After a
- *        record of one line it then zeroes the word of the second line after the next record's first. This brings a line that was
- *        last in the receiver's cache into the sender's before a record needs it, and the header does not wait for it.
- *        After longer records this takes longer than it saves. Two pairs of lines always stay free for these words.
+ *        zeroes the word at which the next record will start if it may not be clean, and stores the header word
+ *        (release). After a record of one line it then zeroes the word one pair of lines further. This brings a line
+ *        that was last in the receiver's cache into the sender's before a record needs it, and the header does not
+ *        wait for it. After longer records this takes longer than it saves. Two pairs of lines always stay free for
+ *        these words.
  * get:   The receiver loads the word at its position (acquire). If it is zero or has another position, there is no
  *        record. When the receiver has copied a whole record out, it goes on to the next. After each eighth of the ring
  *        it stores its position in tail (release).

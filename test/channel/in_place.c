@@ -187,7 +187,7 @@ START_TEST(a_full_pipe_has_no_memory_to_reserve)
 	uint8_t *to;
 	size_t len, sent = 0;
 	open_ends(HR_TRANSPORT_SHM);
-	/* 16 lines each: the empty ring has room for one more up to its end. */
+	/* 16 lines each: records of 16 lines end where the ring does, so there is room for one whenever the ring is empty. */
 	for (; (to = hr_conn_reserve(conn[0], 16, 900)); sent += 900) {
 		fill(to, sent, 900);
 		hr_conn_commit(conn[0], 900);
@@ -268,9 +268,8 @@ static void get_record(int to, size_t len)
 	ck_assert_uint_eq(delivered, len);
 }
 
-/* The lines behind the watched word are as many as those behind the first one of a record that answered this side. */
 struct counted {
-	int records, most; /* the record after the first `most` gets `result` */
+	int records, most; /* count_record takes the first `most` records, then returns `result` */
 	int result;
 };
 
@@ -332,6 +331,7 @@ START_TEST(no_pair_of_lines_has_two_records)
 }
 END_TEST
 
+/* The lines behind the watched word are as many as those behind the first one of a record that answered this side. */
 START_TEST(the_lines_behind_the_watched_word_are_those_of_an_answer)
 {
 	static const struct { size_t bytes; uint32_t further; } record[] = {

@@ -2,7 +2,7 @@
 /*
  * Model of going back to the start of the shared-memory ring (rdma_channel/shm/ring.h, "Back" and "Echo"), for spin. A
  * sender puts records of one or two lines, the receiver takes them and answers at any time. Order between stores is not
- * modelled (shm.pml does that): each step is seen at once.
+ * modelled (shm.pml does that): each step is seen at once. A line here is a pair of lines in C, as in shm.pml.
  *
  * What spin proves by visiting every state: records arrive once and in order, no line is overwritten before the receiver
  * has taken its record, and no header word of an earlier record is taken for the next one, though positions wrap and lines
