@@ -19,9 +19,15 @@ void (*memory_visited)(void);
 #define OFFERED 256 /* maximum number of elements of a get that is checked */
 
 /* One direction of a connection. pipe_moved has to follow each change of len. Freed when both ends are closed. */
+/* More records than this that the receiver has not taken count as one. */
+#define RECORDS 64u
+
 struct pipe {
 	uint8_t *bytes;
 	size_t begin, len, size;
+	uint64_t appended;     /* bytes so far */
+	uint64_t end[RECORDS]; /* ends of records, and of what lies before a record, as values of appended */
+	unsigned first_end, n_ends;
 	int error;
 	int users;
 	struct hr_awaited awaited; /* what hr_conn_watch returns */
@@ -161,7 +167,24 @@ static void pipe_append(struct pipe *pipe, const void *bytes, size_t len)
 	if (len)
 		memcpy(pipe->bytes + pipe->begin + pipe->len, bytes, len);
 	pipe->len += len;
+	pipe->appended += len;
 	pipe_moved(pipe);
+}
+
+/* What was appended so far, and what comes next, are different records. */
+static void pipe_end_record(struct pipe *pipe)
+{
+	if (pipe->n_ends < RECORDS)
+		pipe->end[(pipe->first_end + pipe->n_ends++) % RECORDS] = pipe->appended;
+}
+
+/* Returns the bytes at the head of the pipe that belong to one record, or to no record. */
+static size_t pipe_record_len(struct pipe *pipe)
+{
+	uint64_t head = pipe->appended - pipe->len;
+	for (; pipe->n_ends > 0 && pipe->end[pipe->first_end] <= head; pipe->n_ends--)
+		pipe->first_end = (pipe->first_end + 1) % RECORDS;
+	return pipe->n_ends > 0 ? (size_t)(pipe->end[pipe->first_end] - head) : pipe->len;
 }
 
 static void check_rest(hr_conn_t *conn, const struct iovec *iov, int n)
@@ -313,7 +336,9 @@ void hr_conn_commit(hr_conn_t *conn, size_t len)
 {
 	memory_attempts++;
 	conn->puts++;
+	pipe_end_record(conn->out);
 	pipe_append(conn->out, conn->record, len);
+	pipe_end_record(conn->out);
 }
 
 bool hr_conn_post(hr_conn_t *conn, const void *front, size_t front_len, const void *payload, size_t len)
@@ -331,13 +356,15 @@ bool hr_conn_post(hr_conn_t *conn, const void *front, size_t front_len, const vo
 /* Every third call returns HR_CALL_GET, so that the caller uses both ways to receive. */
 enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len)
 {
-	const struct pipe *in = conn->in;
+	struct pipe *in = conn->in;
 	if (conn->aborted || (!in->len && in->error) || ++conn->peeks % 3 == 0)
 		return HR_CALL_GET;
 	if (!in->len)
 		return HR_NOT_ARRIVED;
 	*bytes = in->bytes + in->begin;
-	*len = memory_faults.get_max && in->len > memory_faults.get_max ? memory_faults.get_max : in->len;
+	*len = pipe_record_len(in);
+	if (memory_faults.get_max && *len > memory_faults.get_max)
+		*len = memory_faults.get_max;
 	return HR_ARRIVED;
 }
 
