@@ -178,6 +178,13 @@ static void pipe_end_record(struct pipe *pipe)
 		pipe->end[(pipe->first_end + pipe->n_ends++) % RECORDS] = pipe->appended;
 }
 
+static void pipe_append_record(struct pipe *pipe, const void *bytes, size_t len)
+{
+	pipe_end_record(pipe);
+	pipe_append(pipe, bytes, len);
+	pipe_end_record(pipe);
+}
+
 /* Returns the bytes at the head of the pipe that belong to one record, or to no record. */
 static size_t pipe_record_len(struct pipe *pipe)
 {
@@ -336,9 +343,7 @@ void hr_conn_commit(hr_conn_t *conn, size_t len)
 {
 	memory_attempts++;
 	conn->puts++;
-	pipe_end_record(conn->out);
-	pipe_append(conn->out, conn->record, len);
-	pipe_end_record(conn->out);
+	pipe_append_record(conn->out, conn->record, len);
 }
 
 bool hr_conn_post(hr_conn_t *conn, const void *front, size_t front_len, const void *payload, size_t len)
@@ -570,6 +575,11 @@ const char *hr_conn_transport(const hr_conn_t *conn)
 void memory_conn_inject(hr_conn_t *conn, const void *bytes, size_t len)
 {
 	pipe_append(conn->in, bytes, len);
+}
+
+void memory_conn_inject_record(hr_conn_t *conn, const void *bytes, size_t len)
+{
+	pipe_append_record(conn->in, bytes, len);
 }
 
 void memory_conn_break(hr_conn_t *conn, int error)

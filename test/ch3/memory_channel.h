@@ -29,6 +29,8 @@ extern struct memory_faults memory_faults;
 
 /* Adds bytes to those that the connection will get, as if its peer had put them. */
 void memory_conn_inject(hr_conn_t *conn, const void *bytes, size_t len);
+/* The same, as a record of its own. */
+void memory_conn_inject_record(hr_conn_t *conn, const void *bytes, size_t len);
 /* From now on both sides' puts fail with error, and their gets after the bytes in flight. */
 void memory_conn_break(hr_conn_t *conn, int error);
 /* Adds an incoming peer. As with the real channel, one wait reports it. If the caller then waits again without a call

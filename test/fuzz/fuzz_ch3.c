@@ -161,6 +161,18 @@ static void inject_packet(struct fuzz_input *input)
 	memory_conn_inject(ch3_vc_conn(it.vc), &more, sizeof more);
 }
 
+/* A short message in a record of its own, behind so many others. */
+static void inject_short(struct fuzz_input *input, unsigned others)
+{
+	struct ch3_packet packet = { .type = CH3_TYPE_FIRST + 1, .sequence = (uint8_t)(it.vc->receive.sequence + others) };
+	uint8_t bytes[sizeof packet + 16 + 64], choice = fuzz_u8(input);
+	packet.header_len = choice % 17;
+	packet.payload_len = (uint32_t)fuzz_take(input, bytes + sizeof packet + packet.header_len, choice >> 2);
+	fuzz_take(input, bytes + sizeof packet, packet.header_len);
+	memcpy(bytes, &packet, sizeof packet);
+	memory_conn_inject_record(ch3_vc_conn(it.vc), bytes, sizeof packet + packet.header_len + packet.payload_len);
+}
+
 static void inject_raw(struct fuzz_input *input)
 {
 	uint8_t bytes[256];
@@ -189,8 +201,8 @@ static void step(struct fuzz_input *input)
 	uint8_t operation = fuzz_u8(input);
 	switch (operation % 8) {
 	case 0: inject_raw(input); break;
-	case 1:
-	case 2: inject_packet(input); break;
+	case 1: inject_packet(input); break;
+	case 2: inject_short(input, (operation >> 3) % 8); break;
 	case 3: send_one(input); break;
 	case 4: accept_one(fuzz_u8(input)); break;
 	case 5: it.mode = fuzz_u8(input); break;

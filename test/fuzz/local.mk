@@ -21,7 +21,7 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-ib-ring/traffic %D%/seeds/fuzz-ib-pull/traffic \
 	%D%/seeds/fuzz-ib-adapters/pairs %D%/seeds/fuzz-ib-adapters/stranger \
 	%D%/seeds/fuzz-ch3/clear %D%/seeds/fuzz-ch3/eager \
-	%D%/seeds/fuzz-ch3/rendezvous %D%/seeds/fuzz-launch/version-1 %D%/seeds/fuzz-launch/version-2
+	%D%/seeds/fuzz-ch3/rendezvous %D%/seeds/fuzz-ch3/short %D%/seeds/fuzz-launch/version-1 %D%/seeds/fuzz-launch/version-2
 if FUZZERS
 fuzz_ldflags = -fsanitize=fuzzer
 fuzz_programs = %D%/fuzz-card %D%/fuzz-wireup %D%/fuzz-tcp %D%/fuzz-secret %D%/fuzz-shm %D%/fuzz-ib-ring %D%/fuzz-ib-pull \
