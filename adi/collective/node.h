@@ -181,9 +181,10 @@ void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node
 void adi_node_give_time(const struct node_state *node, int pauses);
 char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
 /*
- * Copies into the segment. Lines that another processor fetches from this one's cache cost up to 20 times as much as the copy if the
- * processors are far apart (in different caches of the last level). So if they are, long data bypass the caches. measure: looks
- * whether they are, in some of the collectives of long data. past_caches: whether copies of so many bytes bypass the caches.
+ * Copies into the segment. Lines that another processor fetches from this one's cache cost up to 20 times as much as the copy
+ * if the processors are far apart (in different caches of the last level); long data then bypass the caches.
+ * adi_node_measure: a collective of this many bytes begins; for some of the long ones it measures whether the processors are
+ * far apart. adi_node_past_caches: true if a copy of this many bytes is to bypass the caches.
  */
 void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 bool adi_node_past_caches(const struct node_state *node, size_t bytes);

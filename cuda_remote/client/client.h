@@ -667,13 +667,13 @@ void rc_copy_forget(uint64_t address, uint64_t size);
 
 /* ---- early.c: small copies whose bytes are sent before their stream has come to them ---- */
 
-/* True if an asynchronous copy of so many bytes from pinned memory, which no earlier work writes, may be sent now although a kernel
- * may hold its stream. */
+/* True if an asynchronous copy of this many bytes may be sent now although a kernel may hold its stream. The source is pinned
+ * memory that no earlier work writes. */
 bool rc_early_suits(const struct rc_session *session, uint64_t bytes);
-/* Sends it. host: the source; it must not be mapped by the worker. *sent: false if too many are under way. */
+/* Sends such a copy. host: the source, which the worker must not have mapped. *sent: false if too many copies are under way. */
 CUresult rc_early_copy(struct rc_link *link, const struct rc_wire_box *box, const struct rc_copy *host, uint64_t stream,
 		       bool *sent);
-/* The call is about to be numbered. Sends the sources that have changed, if the call could let a copy's stream go on. */
+/* Called before a call gets its number. Sends the sources that have changed, if the call could let a copy's stream go on. */
 CUresult rc_early_before(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
 /* The same before the worker is told that a host function has ended. */
 CUresult rc_early_host_done(struct rc_session *session);

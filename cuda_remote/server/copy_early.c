@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Streams whose slots are being filled. */
+/* Number of streams that have a slot with room for more copies. */
 #define OPEN 16
 /* A copy of at most this many bytes shares a slot of the smallest size. */
 #define SHORT 256u
