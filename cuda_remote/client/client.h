@@ -665,7 +665,7 @@ CUresult rc_copy_await(const struct rc_route *route, uint64_t stream);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
 void rc_copy_forget(uint64_t address, uint64_t size);
 
-/* ---- early.c: small copies whose bytes are sent before their stream has come to them ---- */
+/* ---- early.c: small copies that are sent with their bytes before the stream reaches them ---- */
 
 /* True if an asynchronous copy of this many bytes may be sent now although a kernel may hold its stream. The source is pinned
  * memory that no earlier work writes. */
@@ -675,7 +675,7 @@ CUresult rc_early_copy(struct rc_link *link, const struct rc_wire_box *box, cons
 		       bool *sent);
 /* Called before a call gets its number. Sends the sources that have changed, if the call could let a copy's stream go on. */
 CUresult rc_early_before(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
-/* The same before the worker is told that a host function has ended. */
+/* Called before the worker is told that a host function has ended, which lets a stream go on too. Sends the changed sources. */
 CUresult rc_early_host_done(struct rc_session *session);
 /* The work of the stream (rc_track_stream; RC_TRACK_SEVERAL: of none) up to this call is complete, or that of all streams
  * (rc_link_settled). */

@@ -242,7 +242,8 @@ void rc_early_context_ended(struct rc_session *session)
 
 /* ---- changes ---- */
 
-/* The next copy, from number *i on, that is not of this stream and whose source has changed. Under the lock. */
+/* Finds the next copy, from number *i on, that is in another stream and has a changed source. NULL: there is none. Under the
+ * lock. */
 static struct early *find_changed(struct rc_early_table *table, uint64_t stream, uint64_t *i)
 {
 	for (*i = *i < table->first ? table->first : *i; *i < table->end; ++*i) {

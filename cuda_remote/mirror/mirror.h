@@ -40,8 +40,8 @@ struct mirror_table {
 
 /* ---- table.c ---- */
 
-/* Adds a mirror whose memory holds zeros (or anything, if shared_pages or differs), and makes its twin, which holds zeros. False: no
- * memory. */
+/* Adds a mirror and makes its twin, which holds zeros. The mirror's memory must hold zeros too, unless shared_pages or differs is
+ * set. False: out of memory. */
 bool mirror_add(struct mirror_table *table, const struct mirror *mirror);
 /* The mirror that holds address; NULL: none. Valid until the table is changed. */
 struct mirror *mirror_find(const struct mirror_table *table, uint64_t address);

@@ -3,9 +3,9 @@
  * Early copies: small copies to the device that come with their bytes although their stream may be held. The worker holds the
  * bytes in pinned memory, which the device reads when the stream has come to the copy. Until then the client may change them.
  *
- * Copies of one stream share a slot (slots.c), whose event follows the last of them. A slot that is full, or whose stream has
- * ended, is used again when its event is complete. All functions run in calls that hold the call order, which so guards the
- * state here.
+ * Copies of one stream share a slot (slots.c). The slot's event is recorded behind the last of these copies. If a slot is full,
+ * or its stream has ended, the slot is used again as soon as the event is complete. All functions run in calls that hold the
+ * call order, so no lock guards the state here.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -83,8 +83,8 @@ void server_early_close(void)
 		close_place(i);
 }
 
-/* A closed place whose slot the device has left, or NULL. A stream that is held for long has slots for as long. They go behind the
- * others, so that the others are used again. */
+/* A closed place with a slot that the device no longer reads, or NULL. A slot that the device may still read moves to the end of
+ * the list, so that a stream that is held for long does not keep the slots of other streams from being used again. */
 static struct place *reuse(unsigned kind)
 {
 	for (unsigned i = 0; i < LOOKS; i++) {

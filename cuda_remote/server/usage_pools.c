@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-/* A pool whose threshold the program has set. gpu: of the context that was current then, as for allocations of pools. */
+/* A pool for which the program has set a threshold. gpu: the GPU of the context that was current at that call; allocations from
+ * pools are charged to the current GPU too. */
 struct keeping {
 	struct keeping *next;
 	CUmemoryPool pool;
