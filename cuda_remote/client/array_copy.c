@@ -264,14 +264,18 @@ static struct rc_session *session_of(CUmemorytype type, CUdeviceptr device, CUar
 	return type == CU_MEMORYTYPE_DEVICE && rc_memory_find(device, &span) ? span.session : NULL;
 }
 
-/* Copies between servers are of linear memory (peer_calls.c). */
+/* Copies between an array and host memory of which another server has a mirror do not exist. */
 static CUresult check_sessions(const CUDA_MEMCPY3D *copy)
 {
 	const struct rc_session *to = session_of(copy->dstMemoryType, copy->dstDevice, copy->dstArray);
 	const struct rc_session *from = session_of(copy->srcMemoryType, copy->srcDevice, copy->srcArray);
 	if (!to || !from || to == from)
 		return CUDA_SUCCESS;
-	hr_log_once(HR_LOG_WARN, "a copy with an array between two servers is not supported; copy through host memory");
+	CUresult result = rc_array_check(copy);
+	if (result != CUDA_SUCCESS || !copy->WidthInBytes || !copy->Height || !copy->Depth)
+		return result;
+	hr_log_once(HR_LOG_WARN, "a copy between an array and memory that another server's kernels use is not supported; copy "
+		    "through other memory");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -284,7 +288,13 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream, bool asynchr
 	settle_sides(&copy);
 	bool up = copy.srcMemoryType == CU_MEMORYTYPE_HOST, down = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
 	bool captured;
-	CUresult result = check_sessions(&copy);
+	struct rc_context *context;
+	CUresult result = rc_context_get(&context);
+	if (result == CUDA_SUCCESS && rc_peer_possible() && rc_array_check(&copy) == CUDA_SUCCESS &&
+	    rc_peer_copy_array(&copy, stream, asynchronous, &result))
+		return result;
+	if (result == CUDA_SUCCESS)
+		result = check_sessions(&copy);
 	if (result == CUDA_SUCCESS)
 		result = rc_send_CUDA_MEMCPY3D(&route, &copy, &sent);
 	if (result == CUDA_SUCCESS)

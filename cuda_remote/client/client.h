@@ -643,6 +643,8 @@ void rc_copy_await_memory(uint64_t address, uint64_t size);
 bool rc_copy_any_later(void);
 bool rc_copy_pending(uint64_t address, uint64_t size);
 bool rc_copy_writes(uint64_t address, uint64_t size);
+/* True while asynchronous copies of this session to the host are in progress. */
+bool rc_copy_brings(const struct rc_session *session);
 /* Waits for all of them. */
 void rc_copy_settle(void);
 /* The session is lost: its asynchronous copies end. */
@@ -919,8 +921,20 @@ bool rc_peer_possible(void);
 bool rc_peer_apart(uint64_t one, uint64_t other);
 /* Copies a box to another server, in the order of a stream. */
 CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream);
+/* Copies between device memory and pinned memory, or within a server, in the order of another server's stream. to_device,
+ * from_device: which end is device memory. False: this cannot be done so. */
+bool rc_peer_copy_elsewhere(const struct rc_wire_box *to, bool to_device, const struct rc_wire_box *from, bool from_device,
+			    CUstream stream, CUresult *result);
+/* Copies from or to an array or both, in the order of a stream, if the ends and the stream are of several servers. False: they are
+ * not, or an end is host memory that is not pinned. The copy is checked. */
+bool rc_peer_copy_array(const CUDA_MEMCPY3D *copy, CUstream stream, bool asynchronous, CUresult *result);
 /* Waits for the copies that use the allocation at this address: it is about to be freed. */
 void rc_peer_settle_allocation(CUdeviceptr pointer);
+/* Waits for the copies between servers that use these bytes. */
+void rc_peer_settle_memory(uint64_t address, uint64_t size);
+/* True if copies of rc_peer_copy_elsewhere and rc_peer_copy_array are in progress; if one of them writes these bytes. */
+bool rc_peer_any_host(void);
+bool rc_peer_writes_host(uint64_t address, uint64_t size);
 /* Waits for the copies and waits that use a context: it is about to end. */
 void rc_peer_settle(CUcontext context);
 /* The session has device memory. If others have too, links between their workers are opened, ahead of the first copy. */
@@ -974,6 +988,8 @@ CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CU
 CUresult array_check_create(CUarray *made, const CUDA_ARRAY_DESCRIPTOR *like);
 CUresult array_check_create_3d(CUarray *made, const CUDA_ARRAY3D_DESCRIPTOR *like);
 CUresult array_check_create_mipmapped(CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPTOR *like, unsigned levels);
+CUresult array_check_destroy(CUarray array);
+CUresult array_check_destroy_mipmapped(CUmipmappedArray array);
 CUresult stream_check_create(CUstream *stream, unsigned flags);
 CUresult stream_done_create(CUstream *stream, unsigned flags);
 CUresult stream_check_create_priority(CUstream *stream, unsigned flags, int priority);

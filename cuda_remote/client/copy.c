@@ -166,7 +166,7 @@ void rc_copy_failed(struct rc_copy *copy)
 
 bool rc_copy_any_later(void)
 {
-	return __atomic_load_n(&later, __ATOMIC_RELAXED) > 0;
+	return __atomic_load_n(&later, __ATOMIC_RELAXED) > 0 || rc_peer_any_host();
 }
 
 /* Bytes from the first to the last of a copy's host memory. */
@@ -203,7 +203,20 @@ static bool is_used(uint64_t address, uint64_t size, bool up)
 
 bool rc_copy_writes(uint64_t address, uint64_t size)
 {
-	return is_used(address, size, false);
+	return is_used(address, size, false) || rc_peer_writes_host(address, size);
+}
+
+bool rc_copy_brings(const struct rc_session *session)
+{
+	bool found = false;
+	if (!__atomic_load_n(&later, __ATOMIC_RELAXED))
+		return false;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < BUCKETS && !found; i++)
+		for (struct rc_copy *copy = buckets[i]; copy && !found; copy = copy->next)
+			found = copy->later && !copy->up && copy->session == session;
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 /* True if the last bytes of a copy from there are being sent. Under the lock. */
@@ -241,6 +254,7 @@ static bool has_failed(void)
 
 void rc_copy_await_memory(uint64_t address, uint64_t size)
 {
+	rc_peer_settle_memory(address, size);
 	while (rc_copy_pending(address, size)) {
 		struct timespec until;
 		rc_delay_flush_all(); /* the copies may not have been sent */
@@ -684,11 +698,10 @@ static CUresult copy_across(const struct rc_route *route, const struct side *to,
 }
 
 /*
- * Finds the copy's session, that of its device memory. If the stream is of another session, the copy cannot be in the
- * stream's order on the server: the call waits for the stream, copies in the default stream of the memory's context, and
- * *elsewhere tells the caller to wait for the copy.
+ * Finds the copy's session, that of its device memory. *elsewhere: the stream is of another session, so the copy cannot be in
+ * the stream's order on the server.
  */
-static CUresult copy_route(const struct side *to, const struct side *from, CUstream *stream, struct rc_route *route,
+static CUresult copy_route(const struct side *to, const struct side *from, CUstream stream, struct rc_route *route,
 			   bool *elsewhere)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -699,13 +712,22 @@ static CUresult copy_route(const struct side *to, const struct side *from, CUstr
 		result = rc_route_address(route, from->address);
 	struct rc_route of_stream = { NULL, 0, false };
 	if (result == CUDA_SUCCESS)
-		result = rc_route_handle(&of_stream, RC_KIND_STREAM, (uint64_t)(uintptr_t)*stream);
-	if (result != CUDA_SUCCESS || !route->session || !of_stream.session || route->session == of_stream.session)
-		return result;
-	*elsewhere = true;
-	result = rc_copy_wait_for_turn((uint64_t)(uintptr_t)*stream);
-	*stream = CU_STREAM_LEGACY;
+		result = rc_route_handle(&of_stream, RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+	*elsewhere = result == CUDA_SUCCESS && route->session && of_stream.session && route->session != of_stream.session;
 	return result;
+}
+
+/* A copy between device memory and pinned memory, or within a server, in a stream of another server: this process makes it when
+ * the stream has come to it. False: the call must wait. */
+static bool copy_follows(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
+			 CUstream stream, CUresult *result)
+{
+	struct rc_wire_box target = box_of(to, width, height, depth), source = box_of(from, width, height, depth);
+	if (!to->device && !rc_copy_is_pinned(to->address, rc_box_extent(&target)))
+		return false;
+	if (!from->device && !rc_copy_is_pinned(from->address, rc_box_extent(&source)))
+		return false;
+	return rc_peer_copy_elsewhere(&target, to->device, &source, from->device, stream, result);
 }
 
 /* Copies between the device and pinned memory that the worker has mapped. */
@@ -873,7 +895,15 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 		return copy_on_host(to, from, width, height, depth, stream);
 	struct rc_route route = { NULL, 0, false };
 	bool elsewhere;
-	result = copy_route(to, from, &stream, &route, &elsewhere);
+	result = copy_route(to, from, stream, &route, &elsewhere);
+	if (result == CUDA_SUCCESS && elsewhere && asynchronous &&
+	    copy_follows(to, from, width, height, depth, stream, &result))
+		return result;
+	if (result == CUDA_SUCCESS && elsewhere) {
+		/* The call waits for the stream, copies in the default stream of the memory's context, and waits for the copy. */
+		result = rc_copy_wait_for_turn((uint64_t)(uintptr_t)stream);
+		stream = CU_STREAM_LEGACY;
+	}
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t named = (uint64_t)(uintptr_t)stream;

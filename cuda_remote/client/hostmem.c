@@ -100,6 +100,7 @@ static CUresult settle(uint64_t address, uint64_t size)
 	CUresult result = rc_copy_any_later() || graphs ? synchronize(NULL) : CUDA_SUCCESS;
 	if ((rc_copy_pending(address, size) || rc_graph_host_pending(address, size)) && result != RC_LOST)
 		rc_handle_each(RC_KIND_CONTEXT, synchronize_each, NULL);
+	rc_peer_settle_memory(address, size);
 	if (graphs)
 		rc_graph_host_forget(address, size);
 	return result;

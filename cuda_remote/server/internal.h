@@ -579,6 +579,10 @@ void server_host_ask(uint64_t function, const uint8_t *give, uint8_t *take, uint
 void server_peer_break(void);
 /* A context is about to end, and with it the memory that was allocated in it. */
 void server_peer_forget(CUcontext context);
+/* Before and after code is loaded: a driver may hold a lock and wait for all streams meanwhile. Waits until no stream waits for
+ * another server, for some seconds at most; in between none begins to. */
+void server_gates_load_begin(void);
+void server_gates_load_end(void);
 /* A report that the client waits for (peer_wait), made before the work whose end it reports, and given to the
  * client in any case. NULL: no memory, or too many reports are outstanding. */
 struct server_report *server_peer_report_new(uint64_t gate);

@@ -318,8 +318,11 @@ CUresult serve_module_load(struct server_call *call)
 	struct rc_wire_module wire = { 0 };
 	CUresult result = server_give(call, 1, sizeof wire) ? load_take(call, &load) : CUDA_ERROR_OUT_OF_MEMORY;
 	server_order_release(call); /* the driver may compile the image */
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		server_gates_load_begin();
 		result = load_and_describe(call, &load, &wire);
+		server_gates_load_end();
+	}
 	wire.result = result;
 	memcpy(call->thread->results, &wire, sizeof wire);
 	free(load.info);

@@ -9,8 +9,9 @@
 
 #include <stdlib.h>
 
-#define WORDS 1024
 #define GATES_MAX 65536
+/* Of one page. No second page is allocated while streams wait: a driver may wait for them first. */
+#define WORDS GATES_MAX
 #define REPORTS_MAX 65536 /* that the client does not have yet, or that are still to come */
 #define BUCKETS 256
 
@@ -40,9 +41,19 @@ struct server_report {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t reported = PTHREAD_COND_INITIALIZER;
+#define LOAD_WAITS_S 10
+
+/* Ids with this bit are of copies, not of the client's gates; with the second bit too: of the steps that the device has done. */
+#define OF_COPY (1ull << 63)
+#define DONE (1ull << 62)
+
 static struct page *pages;
 static struct gate *gates[BUCKETS];
 static unsigned n_gates;
+static unsigned n_held;  /* those of them by which streams wait for another server */
+static unsigned loading; /* threads that load code, or are about to */
+static bool exclusive;   /* while they do, no stream begins to wait for another server */
+static pthread_cond_t gates_change = PTHREAD_COND_INITIALIZER;
 static struct server_report *reports, **reports_end = &reports;
 static unsigned n_reports; /* that the client does not have, or that are still to come */
 static unsigned n_kept;    /* in the list */
@@ -170,9 +181,9 @@ static CUresult page_add(struct server_thread *thread)
 	}
 	page->context = context;
 	page->memory = memory;
-	for (uint16_t i = 0; i < WORDS; i++) {
+	for (unsigned i = 0; i < WORDS; i++) {
 		page->memory[i] = 0;
-		page->unused[page->n_unused++] = i;
+		page->unused[page->n_unused++] = (uint16_t)i;
 	}
 	pthread_mutex_lock(&lock);
 	page->next = pages;
@@ -199,8 +210,10 @@ static void gate_let_go(struct gate *gate)
 		if (written)
 			written();
 	}
-	free(gate);
 	n_gates--;
+	if (!(gate->id & OF_COPY) && !--n_held)
+		pthread_cond_broadcast(&gates_change);
+	free(gate);
 }
 
 /* The closed gate with this id, or NULL. Under the lock. */
@@ -226,6 +239,7 @@ static CUresult gate_make(struct page *page, uint64_t id, uint32_t steps, struct
 	*place = (struct server_gate_place){ &page->memory[word], gate->first };
 	page->value[word] += steps;
 	n_gates++;
+	n_held += !(id & OF_COPY);
 	if (broken)
 		gate_let_go(gate);
 	else
@@ -280,10 +294,6 @@ CUresult server_gate_write(CUstream stream, const struct server_gate_place *plac
 					      CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
-/* Ids with this bit are of copies, not of the client's gates; with the second bit too: of the steps that the device has done. */
-#define OF_COPY (1ull << 63)
-#define DONE (1ull << 62)
-
 uint64_t server_gate_of_copy(uint64_t copy)
 {
 	return copy | OF_COPY;
@@ -309,6 +319,8 @@ CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t st
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, find_written);
 	pthread_mutex_lock(&lock);
+	while (exclusive && !(id & OF_COPY) && !broken)
+		pthread_cond_wait(&gates_change, &lock);
 	struct page *page;
 	CUresult result = CUDA_SUCCESS;
 	while (!(page = page_with_room()) && result == CUDA_SUCCESS) {
@@ -331,7 +343,7 @@ CUresult server_gate_hold(CUstream stream, const struct server_gate_place *place
 /* Puts a closed gate into the stream. */
 static CUresult hold(struct server_thread *thread, CUstream stream, uint64_t id)
 {
-	struct server_gate_place place;
+	struct server_gate_place place = { NULL, 0 };
 	CUresult result = server_gate_make(thread, id, 1, &place);
 	if (result == CUDA_SUCCESS && (result = server_gate_hold(stream, &place, 0)) != CUDA_SUCCESS)
 		server_gate_open(id);
@@ -411,6 +423,37 @@ void server_peer_break(void)
 			gate_let_go(gate);
 		}
 	pthread_cond_broadcast(&reported);
+	pthread_cond_broadcast(&gates_change);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The software GPU waits for no stream when it loads code. Of another driver this is not known. */
+void server_gates_load_begin(void)
+{
+	struct timespec until;
+	int error = 0;
+	pthread_mutex_lock(&lock);
+	if (pages && !written) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += LOAD_WAITS_S;
+		while (n_held && !broken && !error)
+			error = pthread_cond_timedwait(&gates_change, &lock, &until);
+		exclusive = !n_held;
+	}
+	loading++;
+	pthread_mutex_unlock(&lock);
+	if (error)
+		hr_log(HR_LOG_WARN, "code is loaded although a stream has waited for another server for %d s; if the driver waits "
+		       "for the stream, the program hangs", LOAD_WAITS_S);
+}
+
+void server_gates_load_end(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!--loading) {
+		exclusive = false;
+		pthread_cond_broadcast(&gates_change);
+	}
 	pthread_mutex_unlock(&lock);
 }
 

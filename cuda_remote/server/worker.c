@@ -95,6 +95,8 @@ int worker_prepare(const char *path, uint32_t gpu, uint32_t *gpus)
 		return error;
 	/* A driver that loads code at its first use waits for the device then, and for streams that wait for another server. */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+	/* Streams that share a hardware queue with one that waits for another server wait too: the driver's default is 8 queues. */
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	CUresult result = driver.cuInit(0);
 	if (result != CUDA_SUCCESS)
 		return failed("cuInit", result);

@@ -4,7 +4,7 @@
  *
  * A direct operation involves two sessions whose workers have a link. The call sends the operation and its streams to
  * both workers, and returns. The workers do the rest; their reports tell this process that the operation has ended. If the
- * link fails, this process copies, and then lets the streams go on.
+ * link fails, this process copies, and then lets the streams go on. The link is opened before a stream is held.
  *
  * For all other operations, a call posts gates to the servers and returns. The thread that receives the last report of an
  * operation ends it, or lets its bytes be moved. While workers move them, the operation waits for the reports of both.
@@ -27,6 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t one_has_ended = PTHREAD_COND_INITIALIZER;
 static struct rc_peer_op *ops;
 static uint64_t n_ops; /* atomic */
+static uint64_t n_here; /* atomic: those of them whose bytes no link moves */
 static uint64_t newest;
 static bool watched[RC_SERVER_MAX]; /* a thread waits for this session's reports */
 
@@ -81,6 +82,8 @@ void rc_peer_end(struct rc_peer_op *op, CUresult result)
 		at = &(*at)->next;
 	*at = op->next;
 	__atomic_sub_fetch(&n_ops, 1, __ATOMIC_RELEASE);
+	if (op->here)
+		__atomic_sub_fetch(&n_here, 1, __ATOMIC_RELEASE);
 	op->ended = true;
 	if (!op->awaited)
 		free(op);
@@ -341,6 +344,8 @@ static CUresult op_add(const struct rc_peer_op *what, struct rc_peer_op **added)
 		op->next = ops;
 		ops = op;
 		__atomic_add_fetch(&n_ops, 1, __ATOMIC_RELAXED);
+		if (op->here)
+			__atomic_add_fetch(&n_here, 1, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&lock);
 	if (result == CUDA_SUCCESS)
@@ -409,7 +414,7 @@ static bool direct_make(const struct rc_peer_op *what, struct direct *d)
 			return false;
 		own[at] = &what->part[i];
 	}
-	if (rc_copy_writes(0, UINT64_MAX))
+	if (what->here || rc_copy_brings(what->from.session) || rc_copy_brings(what->to.session))
 		return false;
 	*d = (struct direct){ .op = *what };
 	d->link = rc_peer_link_of(what, &d->op.plan);
@@ -470,6 +475,8 @@ static enum step direct_post(struct rc_peer_op *op, const struct direct *d, CUre
 static CUresult issue(const struct rc_peer_op *what, struct rc_peer_op **op)
 {
 	struct direct d;
+	if (what->copies && !what->here)
+		rc_peer_link_await(what);
 	bool direct = direct_make(what, &d);
 	CUresult result = op_add(direct ? &d.op : what, op);
 	if (result != CUDA_SUCCESS)
@@ -510,25 +517,34 @@ static bool uses_context(const struct rc_peer_op *op, CUcontext context)
 	return op->copies && (op->to.context == context || op->from.context == context);
 }
 
-static bool box_within(const struct rc_wire_box *box, uint64_t address, uint64_t size)
+static bool side_within(const struct rc_peer_side *side, uint64_t address, uint64_t size)
 {
-	return box->device - address < size;
+	return !side->array && side->box.device - address < size;
 }
 
 static bool uses_memory(const struct rc_peer_op *op, uint64_t address, uint64_t size)
 {
-	return op->copies && (box_within(&op->to.box, address, size) || box_within(&op->from.box, address, size));
+	return op->copies && (side_within(&op->to, address, size) || side_within(&op->from, address, size));
 }
 
-static bool uses(const struct rc_peer_op *op, CUcontext context, uint64_t address, uint64_t size)
+/* What is about to end. */
+struct ending {
+	CUcontext context;      /* or NULL */
+	uint64_t address, size; /* or size 0 */
+	bool arrays;            /* any array */
+};
+
+static bool uses(const struct rc_peer_op *op, const struct ending *what)
 {
-	return (context && uses_context(op, context)) || (size && uses_memory(op, address, size));
+	return (what->context && uses_context(op, what->context)) ||
+	       (what->size && uses_memory(op, what->address, what->size)) ||
+	       (what->arrays && (op->to.array || op->from.array));
 }
 
-static bool any_uses(CUcontext context, uint64_t address, uint64_t size)
+static bool any_uses(const struct ending *what)
 {
 	for (struct rc_peer_op *op = ops; op; op = op->next)
-		if (uses(op, context, address, size))
+		if (uses(op, what))
 			return true;
 	return false;
 }
@@ -549,14 +565,14 @@ static void post_flush(struct rc_session *session)
 }
 
 /* Workers keep reports that nobody waits for. Asks for those of the operations in question, and for those of later ones. */
-static void settling_begin(CUcontext context, uint64_t address, uint64_t size)
+static void settling_begin(const struct ending *what)
 {
 	struct rc_session *asked[RC_SERVER_MAX] = { NULL };
 	pthread_mutex_lock(&posting);
 	settling++;
 	pthread_mutex_lock(&lock);
 	for (struct rc_peer_op *op = ops; op; op = op->next)
-		for (unsigned i = 0; i < 2 && op->direct && uses(op, context, address, size); i++)
+		for (unsigned i = 0; i < 2 && op->direct && uses(op, what); i++)
 			asked[op->part[i].session->index] = op->part[i].session;
 	pthread_mutex_unlock(&lock);
 	for (unsigned i = 0; i < RC_SERVER_MAX; i++)
@@ -572,29 +588,54 @@ static void settling_end(void)
 	pthread_mutex_unlock(&posting);
 }
 
-static void settle(CUcontext context, uint64_t address, uint64_t size)
+static void settle(const struct ending *what)
 {
 	if (!__atomic_load_n(&n_ops, __ATOMIC_ACQUIRE))
 		return;
 	pthread_mutex_lock(&lock);
-	bool any = any_uses(context, address, size);
+	bool any = any_uses(what);
 	pthread_mutex_unlock(&lock);
 	if (!any)
 		return;
-	settling_begin(context, address, size);
+	settling_begin(what);
 	pthread_mutex_lock(&lock);
-	while (any_uses(context, address, size))
+	while (any_uses(what))
 		pthread_cond_wait(&one_has_ended, &lock);
 	pthread_mutex_unlock(&lock);
 	settling_end();
 }
 
+bool rc_peer_any_host(void)
+{
+	return __atomic_load_n(&n_here, __ATOMIC_ACQUIRE) > 0;
+}
+
+bool rc_peer_writes_host(uint64_t address, uint64_t size)
+{
+	bool found = false;
+	if (!rc_peer_any_host())
+		return false;
+	pthread_mutex_lock(&lock);
+	for (struct rc_peer_op *op = ops; op && !found; op = op->next) {
+		const struct rc_wire_box *box = &op->to.box;
+		found = op->copies && op->here && !op->to.session && box->device < address + size &&
+			address < box->device + rc_box_extent(box);
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 void rc_peer_settle(CUcontext context)
 {
-	settle(context, 0, 0);
+	settle(&(struct ending){ .context = context });
 }
 
 void rc_peer_settle_memory(uint64_t address, uint64_t size)
 {
-	settle(NULL, address, size);
+	settle(&(struct ending){ .address = address, .size = size });
+}
+
+void rc_peer_settle_arrays(void)
+{
+	settle(&(struct ending){ .arrays = true });
 }

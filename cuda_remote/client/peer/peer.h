@@ -12,11 +12,13 @@
 
 #include "cuda_remote/client/client.h"
 
-/* Device memory of one session. */
+/* One end of a copy: device memory or part of an array of one session, or host memory. */
 struct rc_peer_side {
-	struct rc_session *session;
+	struct rc_session *session; /* NULL: host memory */
 	CUcontext context; /* that the memory belongs to */
-	struct rc_wire_box box;
+	struct rc_wire_box box; /* of host memory with its address in place of the device's; of an array only width, height, depth */
+	CUarray array;     /* NULL: none */
+	uint64_t x, y, z;  /* where the part of the array begins; x in bytes */
 };
 
 /* A stream or an event that takes part in an operation. */
@@ -41,6 +43,7 @@ struct rc_peer_op {
 	struct rc_peer_part part[RC_PEER_PARTS];
 	unsigned parts;
 	bool copies;
+	bool here;               /* no link moves the bytes: an end is an array or host memory, or both are of one server */
 	struct rc_peer_side to, from; /* of a wait for an event: of the stream, and of the event, without boxes */
 	struct rc_wire_peer_plan plan;
 	CUresult result;         /* the first failure */
@@ -58,13 +61,16 @@ CUresult rc_peer_issue(const struct rc_peer_op *op);
 CUresult rc_peer_perform(const struct rc_peer_op *op);
 /* The operation is over: opens its gates and forgets it. */
 void rc_peer_end(struct rc_peer_op *op, CUresult result);
-/* Waits until no operation uses the memory address..address+size-1. */
-void rc_peer_settle_memory(uint64_t address, uint64_t size);
+/* Waits until no operation uses an array. */
+void rc_peer_settle_arrays(void);
 /* Starts a thread of this library, with all signals blocked: the program's own threads receive them. */
 CUresult rc_peer_thread(void *(*run)(void *), void *argument);
 
 /* ---- peer_link.c ---- */
 
+/* Opens the link that a copy is to use, and waits until it is open or has failed: a driver may wait for the streams that the copy
+ * holds before it allocates the link's buffers. Waits for some seconds at most. */
+void rc_peer_link_await(const struct rc_peer_op *op);
 /* The link that is up between the sides of the operation, and the plan of its copy; 0: none. */
 uint64_t rc_peer_link_of(const struct rc_peer_op *op, struct rc_wire_peer_plan *plan);
 /* Names the operation to one of its two workers. flags: set of enum rc_peer_copy_flags. */

@@ -64,7 +64,7 @@ static CUresult side_of(const struct rc_wire_box *box, struct rc_peer_side *side
 	struct rc_span span;
 	if (!find_device_memory(box->device, &span))
 		return CUDA_ERROR_INVALID_VALUE;
-	*side = (struct rc_peer_side){ span.session, span.context, *box };
+	*side = (struct rc_peer_side){ .session = span.session, .context = span.context, .box = *box };
 	return CUDA_SUCCESS;
 }
 
@@ -75,25 +75,100 @@ static CUresult op_of_copy(const struct rc_wire_box *to, const struct rc_wire_bo
 	return result == CUDA_SUCCESS ? side_of(from, &op->from) : result;
 }
 
-CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream)
+/* Issues a copy in the order of a stream; in a default stream also in the order of those of the copy's contexts. */
+static CUresult issue_in_stream(struct rc_peer_op *op, CUstream stream)
 {
-	struct rc_peer_op op;
 	CUcontext context = NULL;
 	uint64_t named = (uint64_t)(uintptr_t)stream;
-	CUresult result = op_of_copy(to, from, &op);
-	if (result == CUDA_SUCCESS)
-		result = context_of(named, &context);
+	CUresult result = context_of(named, &context);
 	/* No node of a graph copies to another server. */
 	if (result == CUDA_SUCCESS)
 		result = capture_check_stream(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	part_add_both(&op, context, named);
-	if (rc_stream_is_special(named)) {
-		part_add_both(&op, op.to.context, named);
-		part_add_both(&op, op.from.context, named);
+	part_add_both(op, context, named);
+	if (rc_stream_is_special(named) && op->to.session)
+		part_add_both(op, op->to.context, named);
+	if (rc_stream_is_special(named) && op->from.session)
+		part_add_both(op, op->from.context, named);
+	return rc_peer_issue(op);
+}
+
+CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream)
+{
+	struct rc_peer_op op;
+	CUresult result = op_of_copy(to, from, &op);
+	return result == CUDA_SUCCESS ? issue_in_stream(&op, stream) : result;
+}
+
+/* ---- copies that this process makes ---- */
+
+/* An end that is device or host memory. False: it is memory of another kind. */
+static bool end_of(const struct rc_wire_box *box, bool device, struct rc_peer_side *side)
+{
+	*side = (struct rc_peer_side){ .box = *box };
+	return !device || side_of(box, side) == CUDA_SUCCESS;
+}
+
+bool rc_peer_copy_elsewhere(const struct rc_wire_box *to, bool to_device, const struct rc_wire_box *from, bool from_device,
+			    CUstream stream, CUresult *result)
+{
+	struct rc_peer_op op = { .copies = true, .here = true };
+	if (!end_of(to, to_device, &op.to) || !end_of(from, from_device, &op.from))
+		return false;
+	*result = issue_in_stream(&op, stream);
+	return true;
+}
+
+/* The box of an end of a copy, from its first byte on. */
+static struct rc_wire_box box_of_end(const CUDA_MEMCPY3D *copy, bool source)
+{
+	uint64_t base = source ? copy->srcDevice : copy->dstDevice, pitch = source ? copy->srcPitch : copy->dstPitch;
+	uint64_t x = source ? copy->srcXInBytes : copy->dstXInBytes, y = source ? copy->srcY : copy->dstY;
+	uint64_t z = source ? copy->srcZ : copy->dstZ, rows = source ? copy->srcHeight : copy->dstHeight;
+	if ((source ? copy->srcMemoryType : copy->dstMemoryType) == CU_MEMORYTYPE_HOST)
+		base = (uint64_t)(uintptr_t)(source ? copy->srcHost : copy->dstHost);
+	pitch = pitch ? pitch : copy->WidthInBytes;
+	uint64_t slice = pitch * (rows ? rows : copy->Height);
+	return (struct rc_wire_box){ base + z * slice + y * pitch + x, pitch, slice, copy->WidthInBytes, copy->Height,
+				     copy->Depth };
+}
+
+/* False: host memory that is not pinned, or memory of another kind. */
+static bool end_of_array_copy(const CUDA_MEMCPY3D *copy, bool source, struct rc_peer_side *side)
+{
+	CUmemorytype type = source ? copy->srcMemoryType : copy->dstMemoryType;
+	CUarray array = source ? copy->srcArray : copy->dstArray;
+	if (type != CU_MEMORYTYPE_ARRAY) {
+		struct rc_wire_box box = box_of_end(copy, source);
+		bool device = type == CU_MEMORYTYPE_DEVICE;
+		return (device || rc_copy_is_pinned(box.device, rc_box_extent(&box))) && end_of(&box, device, side);
 	}
-	return rc_peer_issue(&op);
+	uint64_t handle = (uint64_t)(uintptr_t)array;
+	*side = (struct rc_peer_side){ .session = rc_handle_session(handle), .context = rc_handle_data(RC_KIND_ARRAY, handle),
+				       .box = { 0, 0, 0, copy->WidthInBytes, copy->Height, copy->Depth }, .array = array };
+	side->x = source ? copy->srcXInBytes : copy->dstXInBytes;
+	side->y = source ? copy->srcY : copy->dstY;
+	side->z = source ? copy->srcZ : copy->dstZ;
+	return side->session && side->context;
+}
+
+bool rc_peer_copy_array(const CUDA_MEMCPY3D *copy, CUstream stream, bool asynchronous, CUresult *result)
+{
+	struct rc_peer_op op = { .copies = true, .here = true };
+	CUcontext context;
+	bool some = copy->WidthInBytes && copy->Height && copy->Depth;
+	if (!rc_peer_possible() || !some || context_of((uint64_t)(uintptr_t)stream, &context) != CUDA_SUCCESS ||
+	    !end_of_array_copy(copy, false, &op.to) || !end_of_array_copy(copy, true, &op.from))
+		return false;
+	const struct rc_session *own = rc_handle_session((uint64_t)(uintptr_t)context);
+	bool host = !op.to.session || !op.from.session;
+	if (host && !asynchronous)
+		return false;
+	if ((!op.to.session || op.to.session == own) && (!op.from.session || op.from.session == own))
+		return false;
+	*result = issue_in_stream(&op, stream);
+	return true;
 }
 
 /* ---- the hooks: true if the call concerns two servers ---- */
@@ -112,12 +187,24 @@ static CUresult line_check(CUdeviceptr to, CUdeviceptr from, size_t size)
 	return result == CUDA_SUCCESS ? rc_memory_check_device(from, size) : result;
 }
 
+/* True if both addresses are in device memory of one server, and the stream, which is none of CUDA's own, is of another. */
+static bool is_elsewhere(CUdeviceptr to, CUdeviceptr from, CUstream stream)
+{
+	struct rc_span a, b;
+	uint64_t named = (uint64_t)(uintptr_t)stream;
+	return rc_peer_possible() && !rc_stream_is_special(named) && rc_handle_check(RC_KIND_STREAM, named) == CUDA_SUCCESS &&
+	       find_device_memory(to, &a) && find_device_memory(from, &b) && a.session == b.session &&
+	       a.session != rc_handle_session(named);
+}
+
 bool peer_dtod_async(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, CUresult *result)
 {
 	(void)flags;
+	struct rc_wire_box target = line_of(to, size), source = line_of(from, size);
+	if (is_elsewhere(to, from, stream) && line_check(to, from, size) == CUDA_SUCCESS && size)
+		return rc_peer_copy_elsewhere(&target, true, &source, true, stream, result);
 	if (!rc_peer_apart(to, from))
 		return false;
-	struct rc_wire_box target = line_of(to, size), source = line_of(from, size);
 	*result = line_check(to, from, size);
 	if (*result == CUDA_SUCCESS)
 		*result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
@@ -143,7 +230,7 @@ static CUresult contexts_check(CUcontext to, CUcontext from)
 bool peer_copy_async(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
 		     size_t size, CUstream stream, CUresult *result)
 {
-	if (!rc_peer_apart(to, from))
+	if (!rc_peer_apart(to, from) && !is_elsewhere(to, from, stream))
 		return false;
 	*result = contexts_check(to_context, from_context);
 	return *result != CUDA_SUCCESS || peer_dtod_async(flags, to, from, size, stream, result);
@@ -215,6 +302,20 @@ void rc_peer_settle_allocation(CUdeviceptr pointer)
 	struct rc_span span;
 	if (pointer && rc_peer_possible() && find_device_memory(pointer, &span))
 		rc_peer_settle_memory(span.base, span.size);
+}
+
+CUresult array_check_destroy(CUarray array)
+{
+	(void)array;
+	rc_peer_settle_arrays();
+	return CUDA_SUCCESS;
+}
+
+CUresult array_check_destroy_mipmapped(CUmipmappedArray array)
+{
+	(void)array;
+	rc_peer_settle_arrays();
+	return CUDA_SUCCESS;
 }
 
 /* ---- cuMemcpy3DPeer: addresses say which device they belong to, so the contexts add nothing ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies between servers by way of this process: with HEADRACE_PEER=client, or if there is no link. For each server that is
- * a target, a thread of this library copies piece by piece into a buffer and from there to the target. It calls the driver API like a thread of the
- * program, in streams of its own, which wait for nothing but these copies.
+ * Copies between servers by way of this process: with HEADRACE_PEER=client, if there is no link, and if an end is an array. For
+ * each server that is a target, a thread of this library copies piece by piece into a buffer and from there to the target. It
+ * calls the driver API like a thread of the program, in streams of its own, which wait for nothing but these copies. Copies whose
+ * stream is of another server than their memory go the same way, without a buffer.
  */
 #include "cuda_remote/client/peer/peer.h"
 
@@ -93,23 +94,50 @@ static void piece_next(const struct rc_wire_box *box, struct piece *piece)
 	piece->z += piece->depth;
 }
 
-/* A part of a box as cuMemcpy3D sees it: an offset into rows of pitch bytes. A slice may be no multiple of the pitch, so
- * several slices are copied by one call only if it is. */
-static CUresult copy_part(const struct rc_wire_box *box, const struct piece *piece, uint8_t *buffer, bool out, CUstream stream)
+/* What one end of a piece is to cuMemcpy3D, from slice z of the piece on. */
+static void end_set(CUDA_MEMCPY3D *copy, const struct rc_peer_side *side, const struct piece *piece, uint64_t z, bool source)
 {
+	const struct rc_wire_box *box = &side->box;
 	uint64_t pitch = box->height > 1 ? box->pitch : box->width, slice = box->depth > 1 ? box->slice : pitch * box->height;
-	uint64_t step = piece->depth == 1 || (slice % pitch == 0 && slice / pitch >= piece->height) ? piece->depth : 1;
+	uint64_t at = box->device + (piece->z + z) * slice + piece->y * pitch + piece->x;
+	CUmemorytype type = side->array ? CU_MEMORYTYPE_ARRAY : side->session ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+	if (side->array) {
+		*(source ? &copy->srcXInBytes : &copy->dstXInBytes) = side->x + piece->x;
+		*(source ? &copy->srcY : &copy->dstY) = side->y + piece->y;
+		*(source ? &copy->srcZ : &copy->dstZ) = side->z + piece->z + z;
+		*(source ? &copy->srcArray : &copy->dstArray) = side->array;
+	} else {
+		*(source ? &copy->srcDevice : &copy->dstDevice) = at;
+		*(source ? &copy->srcPitch : &copy->dstPitch) = pitch;
+		*(source ? &copy->srcHeight : &copy->dstHeight) = slice / pitch;
+	}
+	if (source) {
+		copy->srcMemoryType = type;
+		copy->srcHost = (const void *)(uintptr_t)at;
+	} else {
+		copy->dstMemoryType = type;
+		copy->dstHost = (void *)(uintptr_t)at;
+	}
+}
+
+/* True if one call can copy several slices: a slice of linear memory may be no multiple of the pitch. */
+static bool slices_fit(const struct rc_peer_side *side, const struct piece *piece)
+{
+	const struct rc_wire_box *box = &side->box;
+	uint64_t pitch = box->height > 1 ? box->pitch : box->width;
+	return side->array || box->depth == 1 || (box->slice % pitch == 0 && box->slice / pitch >= piece->height);
+}
+
+/* Copies from a piece of one end to a piece of the other, of the same size. */
+static CUresult copy_ends(const struct rc_peer_side *to, const struct piece *into, const struct rc_peer_side *from,
+			  const struct piece *out_of, CUstream stream)
+{
+	uint64_t step = slices_fit(to, into) && slices_fit(from, out_of) ? into->depth : 1;
 	CUresult result = CUDA_SUCCESS;
-	for (uint64_t z = 0; z < piece->depth && result == CUDA_SUCCESS; z += step) {
-		CUdeviceptr device = box->device + (piece->z + z) * slice + piece->y * pitch + piece->x;
-		uint8_t *host = buffer + z * piece->width * piece->height;
-		CUDA_MEMCPY3D copy = {
-			.srcMemoryType = out ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST, .srcDevice = device, .srcHost = host,
-			.dstMemoryType = out ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE, .dstDevice = device, .dstHost = host,
-			.srcPitch = out ? pitch : piece->width, .srcHeight = out ? slice / pitch : piece->height,
-			.dstPitch = out ? piece->width : pitch, .dstHeight = out ? piece->height : slice / pitch,
-			.WidthInBytes = piece->width, .Height = piece->height, .Depth = step,
-		};
+	for (uint64_t z = 0; z < into->depth && result == CUDA_SUCCESS; z += step) {
+		CUDA_MEMCPY3D copy = { .WidthInBytes = into->width, .Height = into->height, .Depth = step };
+		end_set(&copy, to, into, z, false);
+		end_set(&copy, from, out_of, z, true);
 		result = cuMemcpy3DAsync_v2(&copy, stream);
 	}
 	return result;
@@ -120,16 +148,19 @@ static CUresult copy_part(const struct rc_wire_box *box, const struct piece *pie
 static CUresult copy_piece(struct mover *mover, const struct rc_peer_op *op, const struct piece *piece)
 {
 	CUstream stream;
+	struct piece whole = { 0, 0, 0, piece->width, piece->height, piece->depth };
+	struct rc_peer_side buffer = { .box = { (uint64_t)(uintptr_t)mover->buffer, piece->width,
+						piece->width * piece->height, piece->width, piece->height, piece->depth } };
 	/* To memory that is not pinned: the call returns when the bytes are there. */
 	CUresult result = enter(mover, op->from.context, &stream);
 	if (result == CUDA_SUCCESS)
-		result = copy_part(&op->from.box, piece, mover->buffer, true, stream);
+		result = copy_ends(&buffer, &whole, &op->from, piece, stream);
 	if (result == CUDA_SUCCESS)
 		result = enter(mover, op->to.context, &stream);
-	return result == CUDA_SUCCESS ? copy_part(&op->to.box, piece, mover->buffer, false, stream) : result;
+	return result == CUDA_SUCCESS ? copy_ends(&op->to, piece, &buffer, &whole, stream) : result;
 }
 
-static CUresult copy_all(struct mover *mover, const struct rc_peer_op *op)
+static CUresult copy_pieces(struct mover *mover, const struct rc_peer_op *op)
 {
 	const struct rc_wire_box *box = &op->to.box;
 	struct piece piece = { 0 };
@@ -141,9 +172,26 @@ static CUresult copy_all(struct mover *mover, const struct rc_peer_op *op)
 		result = copy_piece(mover, op, &piece);
 		piece_next(box, &piece);
 	}
+	return result;
+}
+
+/* Between memory of one server and pinned memory of this process, or within a server. */
+static CUresult copy_at_once(struct mover *mover, const struct rc_peer_op *op)
+{
+	const struct rc_wire_box *box = &op->to.box;
+	struct piece whole = { 0, 0, 0, box->width, box->height, box->depth };
 	CUstream stream;
+	CUresult result = enter(mover, op->to.session ? op->to.context : op->from.context, &stream);
+	return result == CUDA_SUCCESS ? copy_ends(&op->to, &whole, &op->from, &whole, stream) : result;
+}
+
+static CUresult copy_all(struct mover *mover, const struct rc_peer_op *op)
+{
+	CUstream stream;
+	bool apart = op->to.session && op->from.session && op->to.session != op->from.session;
+	CUresult result = apart ? copy_pieces(mover, op) : copy_at_once(mover, op);
 	if (result == CUDA_SUCCESS)
-		result = enter(mover, op->to.context, &stream);
+		result = enter(mover, op->to.session ? op->to.context : op->from.context, &stream);
 	return result == CUDA_SUCCESS ? cuStreamSynchronize(stream) : result;
 }
 
@@ -175,7 +223,7 @@ static void *move(void *argument)
 
 CUresult rc_peer_move_here(struct rc_peer_op *op)
 {
-	struct mover *mover = &movers[op->to.session->index];
+	struct mover *mover = &movers[(op->to.session ? op->to.session : op->from.session)->index];
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	if (!mover->running) {

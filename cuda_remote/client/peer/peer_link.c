@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Links between the workers of two sessions, one for each direction. A thread of this library opens a link: it asks one
- * worker for an invitation and gives it to the other. Then each copy takes one message to each of the two workers. If there
- * is no link, because the workers cannot reach each other or a link has failed, copies go by way of this process.
+ * worker for an invitation and gives it to the other. The call of the first copy waits until the link is open, before it holds a
+ * stream. Then each copy takes one message to each of the two workers. If there is no link, because the workers cannot reach
+ * each other or a link has failed, copies go by way of this process.
  */
 #include "cuda_remote/client/peer/peer.h"
 
@@ -16,6 +17,7 @@
 #define ROUNDS 2u        /* of a trial; 1 if it is long */
 #define LONG (2u << 20)  /* bytes */
 #define AHEAD_MAX 4      /* with more servers, a link is opened by its first copy */
+#define OPENING_S 10u    /* and the time for measuring: how long a copy's call waits for its link */
 
 enum pair_state { PAIR_NEW, PAIR_OPENING, PAIR_UP, PAIR_FAILED };
 
@@ -26,10 +28,11 @@ struct pair {
 	uint64_t link;
 	bool encrypt;
 	struct rc_peer_plans plans;
-	struct rc_peer_op *first, **end; /* operations that wait until the link is open */
+	bool late; /* a call has waited in vain for the link to open */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t one_is_open = PTHREAD_COND_INITIALIZER; /* or has failed */
 static struct pair pairs[RC_SERVER_MAX][RC_SERVER_MAX];
 /* One link is measured at a time, unless a server does not answer. */
 static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
@@ -250,13 +253,6 @@ static CUresult open_link(struct pair *pair)
 	return result;
 }
 
-static void hand_out(struct pair *pair, struct rc_peer_op *op, bool up)
-{
-	CUresult result = up ? transfer(pair, op) : rc_peer_move_here(op);
-	if (result != CUDA_SUCCESS)
-		rc_peer_end(op, result);
-}
-
 static void *open_pair(void *argument)
 {
 	struct pair *pair = argument;
@@ -266,14 +262,8 @@ static void *open_pair(void *argument)
 	bool up = thread && open_link(pair) == CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	pair->state = up ? PAIR_UP : PAIR_FAILED;
-	struct rc_peer_op *waiting = pair->first;
-	pair->first = NULL;
+	pthread_cond_broadcast(&one_is_open);
 	pthread_mutex_unlock(&lock);
-	while (waiting) {
-		struct rc_peer_op *op = waiting;
-		waiting = op->behind;
-		hand_out(pair, op, up);
-	}
 	return NULL;
 }
 
@@ -282,27 +272,46 @@ static void pair_open(struct pair *pair)
 {
 	if (pair->state != PAIR_NEW)
 		return;
-	pair->end = &pair->first;
 	pair->state = rc_peer_thread(open_pair, pair) == CUDA_SUCCESS ? PAIR_OPENING : PAIR_FAILED;
+}
+
+void rc_peer_link_await(const struct rc_peer_op *op)
+{
+	struct timespec until;
+	int error = 0;
+	if (!rc_peer_by_link())
+		return;
+	pthread_mutex_lock(&lock);
+	struct pair *pair = pair_of(op->from.session, op->to.session);
+	pair_open(pair);
+	bool opening = pair->state == PAIR_OPENING && !pair->late;
+	pthread_mutex_unlock(&lock);
+	if (!opening)
+		return;
+	rc_delay_flush_all(); /* a stream may wait for calls that have not been sent, and the driver for the stream */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += OPENING_S + rc_peer_measuring_ms() / 1000;
+	pthread_mutex_lock(&lock);
+	while (!error && pair->state == PAIR_OPENING && !pair->late)
+		error = pthread_cond_timedwait(&one_is_open, &lock, &until);
+	bool late = error && pair->state == PAIR_OPENING && !pair->late;
+	pair->late = pair->late || late;
+	pthread_mutex_unlock(&lock);
+	if (late)
+		hr_log(HR_LOG_WARN, "copies from server %s to %s go by way of this process: the connection between the two is not "
+		       "open after %u s; does a stream wait for this thread?",
+		       pair->from->first->server, pair->to->first->server, OPENING_S + rc_peer_measuring_ms() / 1000);
 }
 
 CUresult rc_peer_move(struct rc_peer_op *op)
 {
-	if (!rc_peer_by_link())
+	if (op->here || !rc_peer_by_link())
 		return rc_peer_move_here(op);
 	pthread_mutex_lock(&lock);
 	struct pair *pair = pair_of(op->from.session, op->to.session);
-	pair_open(pair);
-	enum pair_state state = pair->state;
-	if (state == PAIR_OPENING) {
-		op->behind = NULL;
-		*pair->end = op;
-		pair->end = &op->behind;
-	}
+	bool up = pair->state == PAIR_UP;
 	pthread_mutex_unlock(&lock);
-	if (state == PAIR_OPENING)
-		return CUDA_SUCCESS;
-	return state == PAIR_UP ? transfer(pair, op) : rc_peer_move_here(op);
+	return up ? transfer(pair, op) : rc_peer_move_here(op);
 }
 
 void rc_peer_expect(struct rc_session *session)

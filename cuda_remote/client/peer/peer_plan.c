@@ -193,11 +193,22 @@ static bool choose(unsigned *fastest, uint32_t bytes, bool direct, int64_t until
 	return least < UINT64_MAX;
 }
 
+/* The workers allocate buffers in trials only. */
+static void make_buffers(const struct rc_peer_plans *plans, rc_peer_measure_fn measure, void *context)
+{
+	struct rc_wire_peer_plan plan = plan_for(chosen, LARGE);
+	uint64_t ns;
+	if (plan.way == RC_PEER_BY_HOST || (plan.way == RC_PEER_BY_DEVICE && plans->direct))
+		(void)measure(context, &plan, RC_PEER_CHUNK_MIN, &ns);
+}
+
 void rc_peer_plans_choose(struct rc_peer_plans *plans, rc_peer_measure_fn measure, void *context)
 {
 	unsigned fastest = 0;
 	bool measured = false;
 	int64_t begin = now_ns();
+	if (!is_measured())
+		make_buffers(plans, measure, context);
 	for (int class = 0; class < RC_PEER_CLASSES; class++) {
 		struct rc_wire_peer_plan *best = &plans->best[class];
 		/* Time that a class does not need is left for the larger ones. */

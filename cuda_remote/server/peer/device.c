@@ -22,8 +22,9 @@
 /* ---- memory of the buffers ---- */
 
 /*
- * A driver may wait for all work of a device before it frees or unpins memory. Among this work may be a stream that waits for
- * the very transfer that asks. So memory that is not used any more goes into a pool, and is freed only with its context.
+ * A driver may wait for all work of a device before it frees, unpins, allocates or pins memory. Among this work may be a stream
+ * that waits for the very transfer that asks. So memory that is not used any more goes into a pool, and is freed only with its
+ * context. Memory is allocated when the link opens and in trials; the client calls no copy of the link before these have ended.
  */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct peer_memory *pool;
@@ -87,17 +88,17 @@ static uint8_t *device_memory(const struct peer_memory *memory)
 }
 
 /* Memory of at least size bytes. context: the current one, for device memory, or NULL, for pinned memory. NULL: the session
- * may not have more. */
-static struct peer_memory *memory_get(uint64_t size, CUcontext context)
+ * may not have more, or the pool has none and none may be made. */
+static struct peer_memory *memory_get(uint64_t size, CUcontext context, bool make)
 {
 	uint64_t wanted = size < LEAST_MEMORY ? LEAST_MEMORY : size;
 	pthread_mutex_lock(&pool_lock);
 	struct peer_memory *memory = pool_take(size, context);
-	bool counted = !memory && wanted <= worker.staging && total <= worker.staging - wanted;
+	bool counted = !memory && make && wanted <= worker.staging && total <= worker.staging - wanted;
 	if (counted)
 		total += wanted;
 	pthread_mutex_unlock(&pool_lock);
-	if (memory || (!counted && size > LEAST_BUFFERS * LEAST_CHUNK))
+	if (memory || !make || (!counted && size > LEAST_BUFFERS * LEAST_CHUNK))
 		return memory;
 	memory = calloc(1, sizeof *memory);
 	if (memory) {
@@ -116,10 +117,10 @@ static struct peer_memory *memory_get(uint64_t size, CUcontext context)
 }
 
 /* Replaces *memory if it does not suffice. If there is none that does, *memory stays as it is. */
-static CUresult memory_need(struct peer_memory **memory, uint64_t size, CUcontext context)
+static CUresult memory_need(struct peer_memory **memory, uint64_t size, CUcontext context, bool make)
 {
 	if (!*memory || (*memory)->size < size || (*memory)->context != context) {
-		struct peer_memory *found = memory_get(size, context);
+		struct peer_memory *found = memory_get(size, context, make);
 		if (!found)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		memory_put(*memory);
@@ -133,7 +134,7 @@ static CUresult memory_need(struct peer_memory **memory, uint64_t size, CUcontex
 struct peer_memory *peer_memory_borrow(uint64_t size)
 {
 	CUcontext context = __atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED);
-	return driver.cuCtxSetCurrent(context) == CUDA_SUCCESS ? memory_get(size, context) : NULL;
+	return driver.cuCtxSetCurrent(context) == CUDA_SUCCESS ? memory_get(size, context, true) : NULL;
 }
 
 void peer_memory_return(struct peer_memory *memory)
@@ -231,21 +232,49 @@ static CUresult need_events(struct peer_device *device, unsigned n)
 	return result;
 }
 
-/* If the session may not have the memory that the plan wants, a copy goes by few small buffers of pinned memory. */
-static CUresult need_buffers(struct peer_way *way)
+/* Makes the buffers fit into the pinned memory that the link has. False: it has too little for any. */
+static bool fit_buffers(struct peer_way *way)
+{
+	const struct peer_memory *host = way->device->host;
+	if (!host || host->size < (uint64_t)LEAST_BUFFERS * RC_PEER_CHUNK_MIN)
+		return false;
+	if (way->chunk > host->size / LEAST_BUFFERS)
+		way->chunk = host->size / LEAST_BUFFERS;
+	if (way->buffers > host->size / way->chunk)
+		way->buffers = (unsigned)(host->size / way->chunk);
+	way->way = RC_PEER_BY_HOST;
+	return true;
+}
+
+/* A copy uses events that exist, if any do. */
+static void fit_events(struct peer_way *way)
+{
+	unsigned n = 0;
+	while (n < way->buffers && way->device->event[n])
+		n++;
+	way->buffers = n ? n : 1;
+}
+
+/* If the session may not have the memory that the plan wants, or the link does not have it yet, a copy goes by few small buffers of
+ * pinned memory. */
+static CUresult need_buffers(struct peer_way *way, bool trial)
 {
 	bool on_device = way->way == RC_PEER_BY_DEVICE;
 	struct peer_memory **memory = on_device ? &way->device->device : &way->device->host;
+	if (!trial)
+		fit_events(way);
 	CUresult result = need_events(way->device, way->buffers);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = memory_need(memory, way->buffers * way->chunk, on_device ? way->context : NULL);
+	result = memory_need(memory, way->buffers * way->chunk, on_device ? way->context : NULL, trial);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-		way->way = RC_PEER_BY_HOST;
-		way->buffers = way->buffers < LEAST_BUFFERS ? way->buffers : LEAST_BUFFERS;
-		way->chunk = way->chunk < LEAST_CHUNK ? way->chunk : LEAST_CHUNK;
 		memory = &way->device->host;
-		result = memory_need(memory, way->buffers * way->chunk, NULL);
+		if (trial || !fit_buffers(way)) {
+			way->way = RC_PEER_BY_HOST;
+			way->buffers = way->buffers < LEAST_BUFFERS ? way->buffers : LEAST_BUFFERS;
+			way->chunk = way->chunk < LEAST_CHUNK ? way->chunk : LEAST_CHUNK;
+		}
+		result = memory_need(memory, way->buffers * way->chunk, NULL, true);
 	}
 	if (result == CUDA_SUCCESS)
 		way->memory = (*memory)->at;
@@ -253,7 +282,7 @@ static CUresult need_buffers(struct peer_way *way)
 }
 
 CUresult peer_way_open(struct peer_device *device, const struct rc_wire_peer_plan *plan, const struct rc_wire_box *box,
-		       uint32_t index, struct peer_way *way)
+		       uint32_t index, bool trial, struct peer_way *way)
 {
 	*way = (struct peer_way){ .device = device, .box = *box, .index = index, .way = plan->way, .buffers = plan->buffers,
 				  .chunk = plan->chunk };
@@ -274,7 +303,7 @@ CUresult peer_way_open(struct peer_device *device, const struct rc_wire_peer_pla
 	if (way->way == RC_PEER_BY_NONE)
 		way->chunk = WHOLE;
 	else
-		result = need_buffers(way);
+		result = need_buffers(way, trial);
 	server_stream_let_go();
 	return result;
 }
@@ -349,7 +378,8 @@ void peer_device_prepare(struct peer_device *device)
 {
 	/* Without them, transfers try again. */
 	(void)driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
-	(void)memory_need(&device->host, LEAST_MEMORY, NULL);
+	if (memory_need(&device->host, LEAST_MEMORY, NULL, true) != CUDA_SUCCESS)
+		(void)memory_need(&device->host, LEAST_BUFFERS * LEAST_CHUNK, NULL, true);
 	(void)need_events(device, PREPARED);
 }
 

@@ -116,9 +116,10 @@ struct peer_way {
 
 /* True if the host's processors read and write device memory at its addresses. */
 bool peer_memory_is_direct(void);
-/* Prepares a transfer of the box, in the context of that index. */
+/* Prepares a transfer of the box, in the context of that index. Only a trial allocates the buffers of its plan: streams wait for
+ * copies, and a driver may wait for streams before it allocates. */
 CUresult peer_way_open(struct peer_device *device, const struct rc_wire_peer_plan *plan, const struct rc_wire_box *box,
-		       uint32_t index, struct peer_way *way);
+		       uint32_t index, bool trial, struct peer_way *way);
 /* Starts the copy of len bytes of the box at offset from (to_device) or to a buffer. */
 CUresult peer_way_copy(struct peer_way *way, unsigned buffer, uint64_t offset, uint64_t len, bool to_device);
 /* Waits for the copy that used the buffer last. */

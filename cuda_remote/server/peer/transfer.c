@@ -175,7 +175,7 @@ int peer_transfer_send(struct peer_pipe *pipe, const struct peer_job *job, CUres
 	int error = 0;
 	*result = job->refused;
 	if (*result == CUDA_SUCCESS && !job->empty)
-		*result = peer_way_open(&pipe->device, &job->plan, &job->box, job->context, &s.way);
+		*result = peer_way_open(&pipe->device, &job->plan, &job->box, job->context, !job->transfer, &s.way);
 	if (*result == CUDA_SUCCESS && !job->empty) {
 		s.bytes = rc_box_bytes(&job->box);
 		error = send_parts(pipe, job->transfer, &s, result);
@@ -294,7 +294,7 @@ int peer_transfer_receive(struct peer_pipe *pipe, const struct peer_job *job, co
 	bool open = false;
 	if (r.result == CUDA_SUCCESS && !job->empty) {
 		r.bytes = rc_box_bytes(&job->box);
-		r.result = peer_way_open(&pipe->device, &job->plan, &job->box, job->context, &r.way);
+		r.result = peer_way_open(&pipe->device, &job->plan, &job->box, job->context, !job->transfer, &r.way);
 		open = r.result == CUDA_SUCCESS;
 	}
 	int error = receive_frames(pipe, job->transfer, first, &r);

@@ -5,12 +5,14 @@
  *	              maps no pinned memory
  *	peer shapes   only the copies, and the ring
  *	peer source   the source of a copy to a server changes before a copy from another server lets its stream go on
+ *	peer waiting  with drivers that wait for all streams before they allocate memory or load code (refusing.c)
  *	peer death    writes a line and reads one from stdin; by then the second server's workers must have been killed
  */
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #define DEVICES 3
 #define BYTES ((9u << 20) + 12) /* several pieces of a copy by way of the client, and a rest */
@@ -510,18 +512,128 @@ static void captures_stay_on_a_server(void)
 	expect_word(b->memory + 12, 77);
 }
 
-/* An array is copied within its server only. */
-static void arrays_stay_on_a_server(void)
+/* ---- arrays ---- */
+
+#define ACROSS 700u
+#define DOWN 300u
+#define DEEP 3u
+
+static CUarray make_array(int device, size_t width, size_t height, size_t depth)
 {
 	CUarray array;
-	CUDA_ARRAY_DESCRIPTOR row = { .Width = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1 };
-	use(0);
-	OK(cuArrayCreate(&array, &row));
-	EXPECT(cuMemcpyDtoA(array, 0, places[1].memory, 256), CUDA_ERROR_NOT_SUPPORTED);
-	EXPECT(cuMemcpyAtoD(places[1].memory, array, 0, 256), CUDA_ERROR_NOT_SUPPORTED);
-	OK(cuMemcpyDtoA(array, 0, places[0].memory, 256));
-	OK(cuArrayDestroy(array));
+	CUDA_ARRAY3D_DESCRIPTOR like = { .Width = width, .Height = height, .Depth = depth, .Format = CU_AD_FORMAT_UNSIGNED_INT32,
+					 .NumChannels = 1 };
+	use(device);
+	OK(cuArray3DCreate(&array, &like));
+	return array;
+}
+
+static void rows_between_servers(void)
+{
+	CUarray one = make_array(0, 64, 0, 0), other = make_array(1, 64, 0, 0);
+	fill(31);
+	OK(cuMemcpyHtoD(places[1].memory, there, 1024));
+	OK(cuMemcpyDtoA(one, 0, places[1].memory, 256));
+	OK(cuMemcpyAtoA(other, 4, one, 8, 128));
+	OK(cuMemcpyAtoD(places[2].memory + 4, other, 4, 128));
+	use(2);
 	OK(cuCtxSynchronize());
+	use(1);
+	OK(cuCtxSynchronize());
+	expect_at(places[2].memory + 4, there + 2, 128);
+	EXPECT(cuMemcpyDtoA(one, 0, places[1].memory, 260), CUDA_ERROR_INVALID_VALUE);
+	use(0);
+	OK(cuArrayDestroy(one));
+	use(1);
+	OK(cuArrayDestroy(other));
+}
+
+/* From memory of server 1 to an array of server 0, from there to an array of server 2, and to the host, in a stream of server 1. What
+ * comes first is held, so no call may wait. */
+static void boxes_between_arrays(void)
+{
+	struct held held;
+	CUarray one = make_array(0, ACROSS, DOWN, DEEP), other = make_array(2, ACROSS + 5, DOWN + 7, DEEP + 1);
+	uint32_t *pinned;
+	const size_t row = 4 * ACROSS, size = row * DOWN * DEEP;
+	fill(32);
+	use(1);
+	OK(cuMemHostAlloc((void **)&pinned, size, CU_MEMHOSTALLOC_PORTABLE));
+	memset(pinned, 0, size);
+	hold_stream(&held, places[1].stream);
+	CUDA_MEMCPY3D up = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = places[1].memory, .srcPitch = row,
+			     .srcHeight = DOWN, .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = one, .WidthInBytes = row,
+			     .Height = DOWN, .Depth = DEEP };
+	OK(cuMemcpyHtoDAsync(places[1].memory, there, 64, places[1].other));
+	OK(cuMemcpy3DAsync(&up, places[1].stream));
+	CUDA_MEMCPY3D_PEER across = { .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = one, .srcContext = places[0].context,
+				      .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = other, .dstXInBytes = 20, .dstY = 7,
+				      .dstZ = 1, .dstContext = places[2].context, .WidthInBytes = row, .Height = DOWN,
+				      .Depth = DEEP };
+	OK(cuMemcpy3DPeerAsync(&across, places[1].stream));
+	CUDA_MEMCPY3D down = { .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = other, .srcXInBytes = 20, .srcY = 7, .srcZ = 1,
+			       .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = pinned, .dstPitch = row, .dstHeight = DOWN,
+			       .WidthInBytes = row, .Height = DOWN, .Depth = DEEP };
+	OK(cuMemcpy3DAsync(&down, places[1].stream));
+	OK(cuMemcpyHtoDAsync(places[1].memory, there, size, places[1].other)); /* before the first copy reads it */
+	OK(cuStreamSynchronize(places[1].other));
+	CHECK(!pinned[1]);
+	release(&held);
+	OK(cuStreamSynchronize(places[1].stream));
+	CHECK(!memcmp(pinned, there, size));
+	OK(cuMemcpy3DAsync(&up, places[1].stream)); /* which the end of the array waits for */
+	use(0);
+	OK(cuArrayDestroy(one));
+	use(2);
+	OK(cuArrayDestroy(other));
+	OK(cuMemFreeHost(pinned));
+	use(1);
+	OK(cuStreamSynchronize(places[1].stream));
+}
+
+static void arrays_between_servers(void)
+{
+	rows_between_servers();
+	boxes_between_arrays();
+}
+
+/* ---- a stream of one server, memory of another ---- */
+
+/* The calls do not wait for the stream, and the copies have its order. */
+static void memory_of_another_server(int streams, int memory)
+{
+	struct held held;
+	const size_t size = 100000, words = size / 4;
+	uint32_t *pinned;
+	fill(41);
+	use(streams);
+	OK(cuMemHostAlloc((void **)&pinned, 3 * size, CU_MEMHOSTALLOC_PORTABLE));
+	memset(pinned, 0, 3 * size);
+	CUstream stream = places[streams].stream;
+	CUdeviceptr at = places[memory].memory;
+	hold_stream(&held, stream);
+	OK(cuMemcpyHtoDAsync(at, pinned, size, stream));
+	OK(cuMemcpyDtoDAsync(at + size, at, size, stream));
+	OK(cuMemcpyPeerAsync(at + 2 * size, places[memory].context, at + size, places[memory].context, size, stream));
+	OK(cuMemcpyDtoHAsync(pinned + words, at + 2 * size, size, stream));
+	/* Every second word of 100 words, as rows; and then what the host has got goes up again. */
+	CUDA_MEMCPY2D rows = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = at + size, .srcPitch = 8,
+			       .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = pinned + 2 * words, .dstPitch = 4,
+			       .WidthInBytes = 4, .Height = 100 };
+	OK(cuMemcpy2DAsync(&rows, stream));
+	OK(cuMemcpyHtoDAsync(places[streams].memory, pinned + words, size, stream));
+	memcpy(pinned, there, size);
+	release(&held);
+	OK(cuStreamSynchronize(stream));
+	CHECK(!memcmp(pinned + words, there, size));
+	for (uint32_t i = 0; i < 100; i++)
+		CHECK(pinned[2 * words + i] == there[2 * i]);
+	expect_at(places[streams].memory, there, size);
+	/* The memory is freed when the copies are complete; a fault would follow otherwise. */
+	for (int i = 0; i < 20; i++)
+		OK(cuMemcpyDtoHAsync(pinned, at, 3 * size, stream));
+	OK(cuMemFreeHost(pinned));
+	OK(cuStreamSynchronize(stream));
 }
 
 /* ---- the ring ---- */
@@ -589,7 +701,9 @@ static void all(void)
 	copies_into_the_same_memory(0, 1);
 	copies_into_the_same_memory(2, 0);
 	captures_stay_on_a_server();
-	arrays_stay_on_a_server();
+	arrays_between_servers();
+	memory_of_another_server(0, 1);
+	memory_of_another_server(1, 2);
 	ring();
 	for (int i = 0; i < DEVICES; i++)
 		tear_down(&places[i]);
@@ -602,6 +716,76 @@ static void same_memory(void)
 	peer_copies(); /* which opens the links */
 	copies_into_the_same_memory(0, 1);
 	copies_into_the_same_memory(0, 2);
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
+/* ---- drivers that wait ---- */
+
+static void *load(void *text)
+{
+	CUmodule module;
+	use(1);
+	OK(cuModuleLoadData(&module, text));
+	return module;
+}
+
+/* Stream 1 waits for a copy, and thereby holds up the driver of server 1, which loads code. */
+static void code_is_loaded(void)
+{
+	struct held held;
+	pthread_t thread;
+	void *module;
+	fill(51);
+	use(0);
+	OK(cuMemcpyHtoD(places[0].memory, there, BYTES));
+	hold_stream(&held, places[0].stream);
+	OK(cuEventRecord(places[0].event, places[0].stream));
+	use(1);
+	OK(cuStreamWaitEvent(places[1].stream, places[0].event, 0));
+	OK(cuMemcpyPeerAsync(places[1].memory, places[1].context, places[0].memory, places[0].context, BYTES, places[1].stream));
+	CHECK(!pthread_create(&thread, NULL, load, (void *)(uintptr_t)test_program("double\nappend nothing\n")));
+	usleep(200000); /* the load begins; if it does not, the test shows less */
+	release(&held);
+	OK(cuStreamSynchronize(places[1].stream));
+	CHECK(!pthread_join(thread, &module));
+	expect_at(places[1].memory, there, BYTES);
+	use(1);
+	OK(cuModuleUnload(module));
+}
+
+/* Each of the copies is a gate in the stream, and no memory for gates may be missing then. */
+static void many_are_held(void)
+{
+	struct held held;
+	use(0);
+	hold_stream(&held, places[0].stream);
+	OK(cuEventRecord(places[0].event, places[0].stream));
+	use(1);
+	OK(cuStreamWaitEvent(places[1].stream, places[0].event, 0));
+	for (int i = 0; i < 1500; i++)
+		OK(cuMemcpyPeerAsync(places[1].memory, places[1].context, places[0].memory, places[0].context, 4,
+				     places[1].stream));
+	release(&held);
+	OK(cuStreamSynchronize(places[1].stream));
+}
+
+static void waiting(void)
+{
+	set_up();
+	fill(50);
+	use(0);
+	OK(cuMemcpyHtoD(places[0].memory, there, BYTES));
+	/* The links are being opened. */
+	OK(cuMemcpyPeerAsync(places[1].memory, places[1].context, places[0].memory, places[0].context, BYTES, places[0].stream));
+	OK(cuEventRecord(places[0].event, places[0].stream));
+	use(1);
+	OK(cuStreamWaitEvent(places[1].stream, places[0].event, 0));
+	OK(cuMemcpyPeerAsync(places[2].memory, places[2].context, places[1].memory, places[1].context, BYTES, places[1].stream));
+	OK(cuStreamSynchronize(places[1].stream));
+	expect_at(places[2].memory, there, BYTES);
+	many_are_held();
+	code_is_loaded();
 	for (int i = 0; i < DEVICES; i++)
 		tear_down(&places[i]);
 }
@@ -727,6 +911,8 @@ int main(int argc, char **argv)
 		same_memory();
 	else if (argc == 2 && !strcmp(argv[1], "source"))
 		source();
+	else if (argc == 2 && !strcmp(argv[1], "waiting"))
+		waiting();
 	else if (argc == 2 && !strcmp(argv[1], "death"))
 		death();
 	else

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Copies and waits between three servers, what is left of them when one of the three dies, and one that sends its bytes late.
+# Copies and waits between three servers, what is left of them when one of the three dies, drivers that
+# wait for streams, and a server that sends its bytes late.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 program=$build/test/cuda/remote/peer
 remote_start
@@ -38,6 +39,24 @@ for each in second third; do
 	list=$list,127.0.0.1:$port
 done
 HEADRACE_SERVER=$list HEADRACE_TRANSPORT=tcp timeout 240 "$program" source || fail "a source that changes"
+
+# Drivers that wait for all streams before they allocate or pin memory or load code.
+remote_stop || fail "something is left"
+rm -f "$folder"/ready "$folder"/*.ready
+{ printf '\1'; head -c 4095 /dev/zero; } >"$folder/refusing"
+export HEADRACE_TEST_REFUSING=$folder/refusing
+plain=$driver
+driver=$build/test/cuda/remote/.libs/refusing.so
+remote_start
+list=$HEADRACE_SERVER
+remote_start_another second
+list=$list,$another
+remote_start_another third
+for version in hybrid 2b 3a 3b; do
+	HEADRACE_PEER=$version HEADRACE_SERVER=$list,$another timeout 100 "$program" waiting ||
+		fail "drivers that wait for streams, HEADRACE_PEER=$version"
+done
+driver=$plain
 
 # One server sends its bytes later than another server, which copies to the same memory afterwards.
 remote_stop || fail "something is left"

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A libcuda.so.1 that refuses single calls of the driver with the engine double, to which it passes all others. A worker loads it
- * with --driver; HEADRACE_TEST_REFUSING names the file that says which calls.
+ * A libcuda.so.1 that refuses single calls of the driver with the engine double, to which it passes all others, or that waits for
+ * streams where the double does not. A worker loads it with --driver; HEADRACE_TEST_REFUSING names the file that says which calls.
  */
 #include "test/cuda/remote/refusing.h"
+
+#include "cuda_remote/written_memory.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -35,32 +39,148 @@ static bool refuses(uint32_t *count)
 	return __atomic_load_n(count, __ATOMIC_ACQUIRE) && __atomic_fetch_sub(count, 1, __ATOMIC_ACQ_REL) == 1;
 }
 
+#define EXPORT __attribute__((visibility("default")))
 #define REAL(name) ((__typeof__(&name))dlsym(driver, #name))
 
-__attribute__((visibility("default"))) CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data, unsigned flags)
+EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data, unsigned flags)
 {
 	return refuses(&refusing->callback) ? REFUSED : REAL(cuStreamAddCallback)(stream, callback, data, flags);
 }
 
-__attribute__((visibility("default"))) CUresult cuCtxDestroy_v2(CUcontext context)
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	return refuses(&refusing->context) ? REFUSED : REAL(cuCtxDestroy_v2)(context);
 }
 
-__attribute__((visibility("default"))) CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
 	return refuses(&refusing->reset) ? REFUSED : REAL(cuDevicePrimaryCtxReset_v2)(device);
 }
 
-__attribute__((visibility("default"))) CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
-									    unsigned long long flags)
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+					    unsigned long long flags)
 {
 	return refuses(&refusing->instantiate) ? REFUSED : REAL(cuGraphInstantiateWithFlags)(exec, graph, flags);
 }
 
-__attribute__((visibility("default"))) CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
+EXPORT CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 {
 	if (__atomic_load_n(&refusing->clone, __ATOMIC_ACQUIRE))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return REAL(cuGraphClone)(clone, graph);
+}
+
+/* ---- a driver that waits for streams ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned waiting; /* streams that wait for a value */
+static bool loading;
+
+static void await_streams(void)
+{
+	if (!refusing->waits)
+		return;
+	pthread_mutex_lock(&lock);
+	while (waiting)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+static void await_loads(void)
+{
+	pthread_mutex_lock(&lock);
+	while (loading)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+static void passed(CUstream stream, CUresult result, void *unused)
+{
+	(void)stream;
+	(void)result;
+	(void)unused;
+	pthread_mutex_lock(&lock);
+	waiting--;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags)
+{
+	if (!refusing->waits)
+		return REAL(cuStreamWaitValue32_v2)(stream, address, value, flags);
+	pthread_mutex_lock(&lock);
+	waiting++;
+	pthread_mutex_unlock(&lock);
+	CUresult result = REAL(cuStreamWaitValue32_v2)(stream, address, value, flags);
+	if (result != CUDA_SUCCESS || REAL(cuStreamAddCallback)(stream, passed, NULL, 0) != CUDA_SUCCESS)
+		passed(stream, result, NULL);
+	return result;
+}
+
+/* So that the worker does not take this driver for the software GPU. */
+EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+	static const CUuuid written = RC_WRITTEN_MEMORY_UUID;
+	if (refusing->waits && !memcmp(id, &written, sizeof written))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return REAL(cuGetExportTable)(table, id);
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
+{
+	await_streams();
+	return REAL(cuMemAlloc_v2)(memory, size);
+}
+
+EXPORT CUresult cuMemHostAlloc(void **memory, size_t size, unsigned flags)
+{
+	await_streams();
+	return REAL(cuMemHostAlloc)(memory, size, flags);
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
+{
+	await_streams();
+	return REAL(cuMemHostRegister_v2)(memory, size, flags);
+}
+
+static void load_begin(void)
+{
+	if (!refusing->waits)
+		return;
+	await_loads();
+	pthread_mutex_lock(&lock);
+	loading = true;
+	pthread_mutex_unlock(&lock);
+	await_streams();
+}
+
+static void load_end(void)
+{
+	pthread_mutex_lock(&lock);
+	loading = false;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, CUjit_option *options, void **values)
+{
+	load_begin();
+	CUresult result = REAL(cuModuleLoadDataEx)(module, image, n, options, values);
+	load_end();
+	return result;
+}
+
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+	await_loads();
+	return REAL(cuMemcpyHtoDAsync_v2)(to, from, size, stream);
+}
+
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	await_loads();
+	return REAL(cuMemcpyDtoHAsync_v2)(to, from, size, stream);
 }

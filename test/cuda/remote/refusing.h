@@ -9,6 +9,8 @@
 
 /* Atomic. What counts down refuses the call that finds 1. 0: nothing is refused. */
 struct refusing {
+	uint32_t waits;    /* not 0: a driver that waits for all streams before it allocates or pins memory or loads code. While it
+			    * loads code, no copy can be issued. Is set before the worker starts */
 	uint32_t callback; /* cuStreamAddCallback */
 	uint32_t context;  /* cuCtxDestroy_v2 */
 	uint32_t reset;    /* cuDevicePrimaryCtxReset_v2 */
