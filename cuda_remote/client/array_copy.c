@@ -242,8 +242,12 @@ static CUresult copy_with_host(const struct rc_route *route, const CUDA_MEMCPY3D
 		return copy_mapped(link, stream, sent, &host, up, &span);
 	bool changes = up && may_change(address, size), pinned = rc_copy_is_pinned(address, size);
 	bool now = up && !changes && bytes <= RC_INLINE_COPY && !rc_held_any(link->session);
-	if (asynchronous && pinned && !now && rc_data_open(link->session))
-		return copy_later(link, stream, sent, &host, up);
+	if (asynchronous && pinned && !now && rc_data_open(link->session)) {
+		result = copy_later(link, stream, sent, &host, up);
+		return result == CUDA_SUCCESS && !up ?
+			       rc_copy_changes_early(session, address, size, (CUstream)(uintptr_t)stream) :
+			       result;
+	}
 	/* The bytes are read now, and earlier work of the stream may still write them. */
 	if (changes && (pinned || !rc_copy_is_staged(bytes, asynchronous)))
 		result = rc_copy_wait_for_turn(stream);

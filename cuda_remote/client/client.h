@@ -657,6 +657,9 @@ CUresult rc_copy_array_later(struct rc_link *link, const struct rc_copy *host, u
 /* True if CUDA reads a pageable source of this size during the call, whatever the stream waits for: the driver stages an
  * asynchronous copy of up to 64 KB. For a longer one, CUDA's call may wait for the stream. */
 bool rc_copy_is_staged(uint64_t bytes, bool asynchronous);
+/* Behind an asynchronous copy to the host, which may change the source of a small copy that has been sent: the stream goes on only
+ * when the client has sent the bytes again. */
+CUresult rc_copy_changes_early(const struct rc_session *session, uint64_t address, uint64_t size, CUstream stream);
 /* Waits until the stream would begin a new command, also for streams that it is ordered with. */
 CUresult rc_copy_wait_for_turn(uint64_t stream);
 /* True if a copy to the device that is not asynchronous must be complete when its call returns. CUDA completes it if the source is
@@ -679,6 +682,8 @@ CUresult rc_early_copy(struct rc_link *link, const struct rc_wire_box *box, cons
 CUresult rc_early_before(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
 /* Called before the worker is told that a host function has ended, which lets a stream go on too. Sends the changed sources. */
 CUresult rc_early_host_done(struct rc_session *session);
+/* True if such a copy reads these bytes, and is not in this stream of this session (a handle; CUDA's own are not recognised). */
+bool rc_early_reads(const struct rc_session *own, uint64_t stream, uint64_t address, uint64_t size);
 /* The work of the stream (rc_track_stream; RC_TRACK_SEVERAL: of none) up to this call is complete, or that of all streams
  * (rc_link_settled). */
 void rc_early_end(struct rc_session *session, uint64_t stream, uint64_t number);

@@ -778,6 +778,18 @@ static bool may_settle(const struct rc_session *session, const struct rc_copy *c
 	       !(session && __atomic_load_n(&session->shared, __ATOMIC_RELAXED));
 }
 
+static void nothing(void *unused)
+{
+	(void)unused;
+}
+
+/* A host function, before whose end sources are compared, comes behind the arrival of the bytes. */
+CUresult rc_copy_changes_early(const struct rc_session *session, uint64_t address, uint64_t size, CUstream stream)
+{
+	return rc_early_reads(session, (uint64_t)(uintptr_t)stream, address, size) ? cuLaunchHostFunc(stream, nothing, NULL) :
+										      CUDA_SUCCESS;
+}
+
 /* Copies between host and device. elsewhere: as copy_route says. */
 static CUresult copy_with_host(const struct rc_route *route, const struct side *to, const struct side *from, uint64_t width,
 			       uint64_t height, uint64_t depth, uint64_t stream, bool asynchronous, bool elsewhere)
@@ -805,8 +817,13 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	}
 	if (is_mapped)
 		return copy_pinned(route, to, from, width, height, depth, stream, !asynchronous || elsewhere, &span);
-	if (!to->device)
-		return copy_down(route, &box, &place, stream, asynchronous && !elsewhere && is_mine);
+	if (!to->device) {
+		bool may_be_later = asynchronous && !elsewhere && is_mine;
+		result = copy_down(route, &box, &place, stream, may_be_later);
+		return result == CUDA_SUCCESS && may_be_later ?
+			       rc_copy_changes_early(session, host->address, bytes, (CUstream)(uintptr_t)stream) :
+			       result;
+	}
 	bool is_later = asynchronous && !elsewhere && is_mine && session;
 	if (is_later && !changes) {
 		bool sent;

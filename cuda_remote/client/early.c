@@ -9,6 +9,8 @@
  * The program changes a source before the call that lets the stream go on; the change has a lower number than that call, so the
  * worker makes it first. If the program changes a source only after the copy, the worker still holds the bytes or ignores
  * the change; the device has got the right ones.
+ *
+ * Copies with one source and equal bytes form a chain, of which only the newest is compared.
  */
 #include "cuda_remote/client/client.h"
 
@@ -41,6 +43,16 @@ struct early {
 };
 static_assert(sizeof(struct early) == 128 && RC_INLINE_COPY <= UINT32_MAX, "two lines");
 
+/* The place of a copy in its chain; and of the newest of a chain among the chains. Places in the table, NONE at the end. */
+struct link {
+	uint16_t older, newer;       /* of the chain */
+	uint16_t previous, next;     /* chain */
+	uint64_t stream;             /* of the newest: that of all copies of the chain, or RC_TRACK_SEVERAL */
+};
+#define NONE UINT16_MAX
+static_assert(RC_EARLY_COPIES <= NONE, "places");
+#define SOURCES 1024u
+
 struct rc_early_table {
 	_Alignas(64) struct early copy[RC_EARLY_COPIES]; /* number n, counted from 1, is copy[n % RC_EARLY_COPIES] */
 	uint64_t first, end;                /* numbers of the copies that may be kept */
@@ -49,6 +61,9 @@ struct rc_early_table {
 	uint64_t ask;                       /* number of kept copies at which the worker is asked */
 	bool stuck;                         /* no room, and the device completes nothing */
 	unsigned refused;                   /* copies since then */
+	struct link link[RC_EARLY_COPIES];
+	uint16_t chains;                    /* the newest copy of the first chain */
+	uint16_t source[SOURCES];           /* the last copy whose source has this hash; it may have ended */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -114,6 +129,72 @@ static struct early *at(struct rc_early_table *table, uint64_t number)
 	return &table->copy[number % RC_EARLY_COPIES];
 }
 
+static uint16_t place_of(const struct rc_early_table *table, const struct early *copy)
+{
+	return (uint16_t)(copy - table->copy);
+}
+
+static void chain_leave(struct rc_early_table *table, uint16_t i)
+{
+	struct link *at = &table->link[i];
+	*(at->previous == NONE ? &table->chains : &table->link[at->previous].next) = at->next;
+	if (at->next != NONE)
+		table->link[at->next].previous = at->previous;
+}
+
+static void chain_enter(struct rc_early_table *table, uint16_t i)
+{
+	struct link *at = &table->link[i];
+	at->previous = NONE;
+	at->next = table->chains;
+	if (at->next != NONE)
+		table->link[at->next].previous = i;
+	table->chains = i;
+}
+
+/* The copy is not kept any more, or is to be a chain of its own. */
+static void unchain(struct rc_early_table *table, uint16_t i)
+{
+	struct link *at = &table->link[i];
+	if (at->newer == NONE)
+		chain_leave(table, i);
+	else
+		table->link[at->newer].older = at->older;
+	if (at->older == NONE)
+		return;
+	table->link[at->older].newer = at->newer;
+	if (at->newer == NONE) {
+		table->link[at->older].stream = at->stream;
+		chain_enter(table, at->older);
+	}
+}
+
+/* True if both copies read the same source. */
+static bool have_one_source(const struct early *a, const struct early *b)
+{
+	return a->host == b->host && a->bytes == b->bytes && a->width == b->width && a->height == b->height && a->depth == b->depth &&
+	       a->pitch == b->pitch && a->slice == b->slice;
+}
+
+/* Enters the copy, whose bytes and stream are known, into the chain of its source, or as a chain. */
+static void enchain(struct rc_early_table *table, const struct early *copy)
+{
+	uint16_t i = place_of(table, copy), *last = &table->source[((uintptr_t)copy->host >> 2) * 0x9e3779b1u / 64 % SOURCES];
+	struct link *at = &table->link[i];
+	*at = (struct link){ NONE, NONE, NONE, NONE, copy->stream };
+	uint16_t other = *last;
+	*last = i;
+	if (other != NONE && other != i && table->copy[other].bytes && table->link[other].newer == NONE &&
+	    have_one_source(copy, &table->copy[other]) && !row_differs(copy->kept, table->copy[other].kept, copy->bytes)) {
+		chain_leave(table, other);
+		table->link[other].newer = i;
+		at->older = other;
+		if (table->link[other].stream != copy->stream)
+			at->stream = RC_TRACK_SEVERAL;
+	}
+	chain_enter(table, i);
+}
+
 static bool add(struct rc_session *session, struct early **added, const struct rc_copy *host)
 {
 	struct rc_early_table *table = session->early;
@@ -138,6 +219,7 @@ static bool add(struct rc_session *session, struct early **added, const struct r
 static void drop(struct rc_session *session, struct early *copy)
 {
 	struct rc_early_table *table = session->early;
+	unchain(table, place_of(table, copy));
 	if (copy->kept != copy->few)
 		free(copy->kept);
 	table->bytes -= copy->bytes;
@@ -242,16 +324,43 @@ void rc_early_context_ended(struct rc_session *session)
 
 /* ---- changes ---- */
 
-/* Finds the next copy, from number *i on, that is in another stream and has a changed source. NULL: there is none. Under the
- * lock. */
-static struct early *find_changed(struct rc_early_table *table, uint64_t stream, uint64_t *i)
+/* Makes each copy of a chain a chain of its own. */
+static void dissolve(struct rc_early_table *table, uint16_t newest)
 {
-	for (*i = *i < table->first ? table->first : *i; *i < table->end; ++*i) {
-		struct early *copy = at(table, *i);
-		if (copy->bytes && (stream == RC_TRACK_SEVERAL || copy->stream != stream) && differs(copy))
+	while (table->link[newest].older != NONE) {
+		uint16_t older = table->link[newest].older;
+		unchain(table, older);
+		table->link[older] = (struct link){ NONE, NONE, NONE, NONE, table->copy[older].stream };
+		chain_enter(table, older);
+	}
+	table->link[newest].stream = table->copy[newest].stream;
+}
+
+/* Finds a copy that is in another stream and has a changed source, and makes it a chain of its own. NULL: there is none. Under the
+ * lock. */
+static struct early *find_changed(struct rc_early_table *table, uint64_t stream)
+{
+	uint16_t i = table->chains;
+	while (i != NONE) {
+		struct link *chain = &table->link[i];
+		struct early *copy = &table->copy[i];
+		bool own = stream != RC_TRACK_SEVERAL && chain->stream == stream;
+		if (own || !differs(copy)) {
+			i = chain->next;
+			continue;
+		}
+		dissolve(table, i);
+		if (stream == RC_TRACK_SEVERAL || copy->stream != stream)
 			return copy;
+		i = table->chains; /* the others of the chain come first now */
 	}
 	return NULL;
+}
+
+/* The copy's number in the table. */
+static uint64_t number_of(const struct rc_early_table *table, const struct early *copy)
+{
+	return table->first + (place_of(table, copy) - table->first % RC_EARLY_COPIES + RC_EARLY_COPIES) % RC_EARLY_COPIES;
 }
 
 /* Sends the bytes of all such copies. The number is taken under the lock: of two threads that find a change, the second one sends
@@ -264,23 +373,27 @@ static CUresult send_changes(struct rc_link *link, uint64_t stream)
 	} message;
 	CUresult result = CUDA_SUCCESS;
 	struct rc_early_table *table = link->session->early;
-	for (uint64_t i = 0; result == CUDA_SUCCESS; i++) {
+	/* A source that another thread writes all the time is sent a few times. */
+	uint64_t most = 2 * __atomic_load_n(&link->session->earlies, __ATOMIC_RELAXED);
+	for (uint64_t n = 0; n < most && result == CUDA_SUCCESS; n++) {
 		pthread_mutex_lock(&lock);
-		struct early *copy = find_changed(table, stream, &i);
+		struct early *copy = find_changed(table, stream);
 		uint64_t bytes = copy ? copy->bytes : 0;
 		uint8_t *sent = copy ? malloc(bytes) : NULL;
 		if (sent) {
 			keep_again(copy);
 			memcpy(sent, copy->kept, bytes);
+			unchain(table, place_of(table, copy));
+			enchain(table, copy);
 			rc_link_number(link, &message.head);
 			table->change = message.head.number;
+			message.call.copy = number_of(table, copy);
 		}
 		pthread_mutex_unlock(&lock);
 		if (!copy)
 			break;
 		if (!sent)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		message.call.copy = i;
 		result = rc_link_post_numbered(link, RC_CALL_copy_early_change, &message.head, sizeof message,
 					       &(struct iovec){ sent, bytes }, 1);
 		free(sent);
@@ -332,10 +445,9 @@ static bool may_let_go(enum rc_call function)
 /* True if a source has changed, or the worker may not have made all changes. */
 static bool has_changes(struct rc_session *session)
 {
-	uint64_t i = 0;
 	pthread_mutex_lock(&lock);
 	struct rc_early_table *table = session->early;
-	bool found = table->made < table->change || find_changed(table, RC_TRACK_SEVERAL, &i);
+	bool found = table->made < table->change || find_changed(table, RC_TRACK_SEVERAL);
 	pthread_mutex_unlock(&lock);
 	return found;
 }
@@ -398,6 +510,27 @@ CUresult rc_early_host_done(struct rc_session *session)
 	return result;
 }
 
+bool rc_early_reads(const struct rc_session *own, uint64_t stream, uint64_t address, uint64_t size)
+{
+	struct rc_process *process;
+	bool found = false;
+	if (!__atomic_load_n(&all, __ATOMIC_ACQUIRE) || rc_process_get(&process) != CUDA_SUCCESS)
+		return false;
+	pthread_mutex_lock(&lock);
+	for (unsigned s = 0; s < process->sessions && !found; s++) {
+		const struct rc_early_table *table = process->session[s].early;
+		for (uint16_t i = table ? table->chains : NONE; i != NONE && !found; i = table->link[i].next) {
+			const struct early *copy = &table->copy[i];
+			uint64_t first = (uint64_t)(uintptr_t)copy->host;
+			uint64_t extent = copy->width + (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch;
+			bool same = &process->session[s] == own && table->link[i].stream == stream;
+			found = !same && first < address + size && address < first + extent;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 /* ---- the copy ---- */
 
 bool rc_early_suits(const struct rc_session *session, uint64_t bytes)
@@ -447,6 +580,8 @@ static struct rc_early_table *make_table(void)
 	size_t behind = offsetof(struct rc_early_table, first);
 	memset((uint8_t *)table + behind, 0, sizeof *table - behind);
 	table->first = table->end = 1;
+	table->chains = NONE;
+	memset(table->source, 0xff, sizeof table->source);
 	table->ask = ASK;
 	return table;
 }
@@ -486,6 +621,7 @@ static bool keep(struct rc_link *link, struct rc_wire_call *head, struct rc_wire
 	rc_link_number(link, head);
 	copy->number = head->number;
 	copy->stream = rc_done_stream(RC_CALL_copy_up_early, head);
+	enchain(session->early, copy);
 	bool alone = !__atomic_load_n(&session->earlies, __ATOMIC_RELAXED) ||
 		     __atomic_load_n(&session->early_stream, __ATOMIC_RELAXED) == copy->stream;
 	__atomic_store_n(&session->early_stream, alone ? copy->stream : RC_TRACK_SEVERAL, __ATOMIC_RELAXED);

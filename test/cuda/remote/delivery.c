@@ -561,6 +561,80 @@ static void changed_behind_a_kernel(void)
 	up_end();
 }
 
+/* A copy to the host changes the source, and its own stream lets the kernel end afterwards: no call comes between the two. */
+static void changed_by_a_copy(void)
+{
+	CUdeviceptr from, flag;
+	CUstream stream;
+	CUarray array;
+	CUDA_ARRAY_DESCRIPTOR row = { .Width = SMALL_WORDS, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1 };
+	up_begin();
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&from, SMALL));
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuArrayCreate(&array, &row));
+	for (uint32_t round = 0; round < 4; round++) {
+		write_host(100 * round + 7);
+		OK(cuMemcpyHtoD(from, host, SMALL));
+		OK(cuMemcpyHtoA(array, 0, host, SMALL));
+		OK(cuMemsetD32Async(flag, 0, 1, up.other));
+		hold_by_kernel();
+		write_host(1);
+		OK(cuMemcpyHtoDAsync(up.device, host, SMALL, up.held));
+		hold(stream, flag);
+		if (round % 2)
+			OK(cuMemcpyDtoHAsync(host, from, SMALL, stream));
+		else
+			OK(cuMemcpyAtoHAsync(host, array, 0, SMALL, stream));
+		OK(cuMemsetD32Async(up.flag, 1, 1, stream));
+		OK(cuMemsetD32Async(flag, 1, 1, up.other));
+		OK(cuStreamSynchronize(up.held));
+		OK(cuStreamSynchronize(stream));
+		expect_words(up.device, SMALL_WORDS, 100 * round + 7);
+	}
+	OK(cuArrayDestroy(array));
+	OK(cuMemFree(flag));
+	OK(cuMemFree(from));
+	OK(cuStreamDestroy(stream));
+	up_end();
+}
+
+/* Many copies of three streams with a few sources, which change again and again: copies with one source are compared as one. */
+static void sources_shared(void)
+{
+	enum { COPIES = 300, SOURCES = 3 };
+	CUstream third;
+	unsigned seed = 11;
+	up_begin();
+	OK(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+	for (uint32_t round = 0; round < 4; round++) {
+		CUstream streams[] = { up.held, third, CU_STREAM_PER_THREAD };
+		OK(cuMemsetD32Async(up.flag, 0, 1, up.other));
+		OK(cuStreamSynchronize(up.other));
+		for (int i = 0; i < 3; i++)
+			hold(streams[i], up.flag);
+		write_host(1);
+		for (uint32_t i = 0; i < COPIES; i++) {
+			uint32_t source = (uint32_t)rand_r(&seed) % SOURCES;
+			if (i % 7 == 3)
+				host[source * SMALL_WORDS + i % SMALL_WORDS] = i + round;
+			OK(cuMemcpyHtoDAsync(up.device + i * SMALL, host + i % SOURCES * SMALL_WORDS, SMALL,
+					     streams[(uint32_t)rand_r(&seed) % 3]));
+		}
+		for (uint32_t i = 0; i < SOURCES; i++)
+			host[i * SMALL_WORDS + round] = 1000 * round + i;
+		end_kernel();
+		OK(cuCtxSynchronize());
+		for (uint32_t i = 0; i < COPIES; i++) {
+			uint32_t back[SMALL_WORDS];
+			OK(cuMemcpyDtoH(back, up.device + i * SMALL, SMALL));
+			CHECK(!memcmp(back, host + i % SOURCES * SMALL_WORDS, SMALL));
+		}
+	}
+	OK(cuStreamDestroy(third));
+	up_end();
+}
+
 /* Many copies of two streams; each has a source of its own. Some sources do not change. */
 static void many_changed(void)
 {
@@ -857,6 +931,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = { /* First: after a wait for a value in a process with several contexts, no copy is sent early. */
 		      { "changed", changed_behind_a_kernel }, { "many-changed", many_changed },
+		      { "by-copy", changed_by_a_copy }, { "shared", sources_shared },
 		      { "function-ends", changed_before_a_function_ends }, { "thread", changed_before_another_thread },
 		      { "changed-rows", changed_rows }, { "full", changed_and_many }, { "going-on", changed_and_going_on },
 		      { "source-ends", source_ends }, { "reused", reused_beside_a_held_stream }, { "thread-ends", thread_ends },
