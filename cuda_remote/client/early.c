@@ -43,11 +43,18 @@ struct early {
 };
 static_assert(sizeof(struct early) == 128 && RC_INLINE_COPY <= UINT32_MAX, "two lines");
 
-/* The place of a copy in its chain; and of the newest of a chain among the chains. Places in the table, NONE at the end. */
+/* The place of a copy in its chain: places in the table, NONE at the end. */
 struct link {
-	uint16_t older, newer;       /* of the chain */
-	uint16_t previous, next;     /* chain */
-	uint64_t stream;             /* of the newest: that of all copies of the chain, or RC_TRACK_SEVERAL */
+	uint16_t older, newer;
+	uint16_t chain;          /* of the newest */
+};
+
+/* What a comparison needs to know, so that it reads one line of a short copy. */
+struct chain {
+	const uint8_t *host;
+	uint64_t stream;         /* of all its copies, or RC_TRACK_SEVERAL */
+	uint32_t bytes;          /* 0: long, or with gaps */
+	uint16_t newest;
 };
 #define NONE UINT16_MAX
 static_assert(RC_EARLY_COPIES <= NONE, "places");
@@ -62,7 +69,8 @@ struct rc_early_table {
 	bool stuck;                         /* no room, and the device completes nothing */
 	unsigned refused;                   /* copies since then */
 	struct link link[RC_EARLY_COPIES];
-	uint16_t chains;                    /* the newest copy of the first chain */
+	struct chain chain[RC_EARLY_COPIES];
+	uint16_t chains;
 	uint16_t source[SOURCES];           /* the last copy whose source has this hash; it may have ended */
 };
 
@@ -134,38 +142,34 @@ static uint16_t place_of(const struct rc_early_table *table, const struct early 
 	return (uint16_t)(copy - table->copy);
 }
 
-static void chain_leave(struct rc_early_table *table, uint16_t i)
+/* The last chain takes the place of the one that ends. */
+static void chain_end(struct rc_early_table *table, uint16_t place)
 {
-	struct link *at = &table->link[i];
-	*(at->previous == NONE ? &table->chains : &table->link[at->previous].next) = at->next;
-	if (at->next != NONE)
-		table->link[at->next].previous = at->previous;
+	table->chain[place] = table->chain[--table->chains];
+	table->link[table->chain[place].newest].chain = place;
 }
 
-static void chain_enter(struct rc_early_table *table, uint16_t i)
+static void chain_begin(struct rc_early_table *table, uint16_t i, uint64_t stream)
 {
-	struct link *at = &table->link[i];
-	at->previous = NONE;
-	at->next = table->chains;
-	if (at->next != NONE)
-		table->link[at->next].previous = i;
-	table->chains = i;
+	const struct early *copy = &table->copy[i];
+	bool is_short = copy->bytes <= SHORT && copy->width == copy->bytes;
+	table->link[i].chain = table->chains;
+	table->chain[table->chains++] = (struct chain){ copy->host, stream, is_short ? copy->bytes : 0, i };
 }
 
 /* The copy is not kept any more, or is to be a chain of its own. */
 static void unchain(struct rc_early_table *table, uint16_t i)
 {
 	struct link *at = &table->link[i];
-	if (at->newer == NONE)
-		chain_leave(table, i);
-	else
+	if (at->older != NONE)
+		table->link[at->older].newer = at->newer;
+	if (at->newer != NONE) {
 		table->link[at->newer].older = at->older;
-	if (at->older == NONE)
-		return;
-	table->link[at->older].newer = at->newer;
-	if (at->newer == NONE) {
-		table->link[at->older].stream = at->stream;
-		chain_enter(table, at->older);
+	} else if (at->older != NONE) {
+		table->link[at->older].chain = at->chain;
+		table->chain[at->chain].newest = at->older;
+	} else {
+		chain_end(table, at->chain);
 	}
 }
 
@@ -180,19 +184,20 @@ static bool have_one_source(const struct early *a, const struct early *b)
 static void enchain(struct rc_early_table *table, const struct early *copy)
 {
 	uint16_t i = place_of(table, copy), *last = &table->source[((uintptr_t)copy->host >> 2) * 0x9e3779b1u / 64 % SOURCES];
-	struct link *at = &table->link[i];
-	*at = (struct link){ NONE, NONE, NONE, NONE, copy->stream };
+	table->link[i] = (struct link){ NONE, NONE, NONE };
 	uint16_t other = *last;
 	*last = i;
 	if (other != NONE && other != i && table->copy[other].bytes && table->link[other].newer == NONE &&
 	    have_one_source(copy, &table->copy[other]) && !row_differs(copy->kept, table->copy[other].kept, copy->bytes)) {
-		chain_leave(table, other);
+		struct chain *chain = &table->chain[table->link[other].chain];
 		table->link[other].newer = i;
-		at->older = other;
-		if (table->link[other].stream != copy->stream)
-			at->stream = RC_TRACK_SEVERAL;
+		table->link[i] = (struct link){ other, NONE, table->link[other].chain };
+		chain->newest = i;
+		if (chain->stream != copy->stream)
+			chain->stream = RC_TRACK_SEVERAL;
+	} else {
+		chain_begin(table, i, copy->stream);
 	}
-	chain_enter(table, i);
 }
 
 static bool add(struct rc_session *session, struct early **added, const struct rc_copy *host)
@@ -330,29 +335,25 @@ static void dissolve(struct rc_early_table *table, uint16_t newest)
 	while (table->link[newest].older != NONE) {
 		uint16_t older = table->link[newest].older;
 		unchain(table, older);
-		table->link[older] = (struct link){ NONE, NONE, NONE, NONE, table->copy[older].stream };
-		chain_enter(table, older);
+		table->link[older] = (struct link){ NONE, NONE, NONE };
+		chain_begin(table, older, table->copy[older].stream);
 	}
-	table->link[newest].stream = table->copy[newest].stream;
+	table->chain[table->link[newest].chain].stream = table->copy[newest].stream;
 }
 
 /* Finds a copy that is in another stream and has a changed source, and makes it a chain of its own. NULL: there is none. Under the
  * lock. */
 static struct early *find_changed(struct rc_early_table *table, uint64_t stream)
 {
-	uint16_t i = table->chains;
-	while (i != NONE) {
-		struct link *chain = &table->link[i];
-		struct early *copy = &table->copy[i];
-		bool own = stream != RC_TRACK_SEVERAL && chain->stream == stream;
-		if (own || !differs(copy)) {
-			i = chain->next;
+	for (unsigned i = 0; i < table->chains; i++) {
+		const struct chain *chain = &table->chain[i];
+		struct early *copy = &table->copy[chain->newest];
+		if ((stream != RC_TRACK_SEVERAL && chain->stream == stream) ||
+		    !(chain->bytes ? row_differs(chain->host, copy->few, chain->bytes) : differs(copy)))
 			continue;
-		}
-		dissolve(table, i);
+		dissolve(table, chain->newest); /* the others become the last chains */
 		if (stream == RC_TRACK_SEVERAL || copy->stream != stream)
 			return copy;
-		i = table->chains; /* the others of the chain come first now */
 	}
 	return NULL;
 }
@@ -519,11 +520,11 @@ bool rc_early_reads(const struct rc_session *own, uint64_t stream, uint64_t addr
 	pthread_mutex_lock(&lock);
 	for (unsigned s = 0; s < process->sessions && !found; s++) {
 		const struct rc_early_table *table = process->session[s].early;
-		for (uint16_t i = table ? table->chains : NONE; i != NONE && !found; i = table->link[i].next) {
-			const struct early *copy = &table->copy[i];
+		for (unsigned i = 0; table && i < table->chains && !found; i++) {
+			const struct early *copy = &table->copy[table->chain[i].newest];
 			uint64_t first = (uint64_t)(uintptr_t)copy->host;
 			uint64_t extent = copy->width + (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch;
-			bool same = &process->session[s] == own && table->link[i].stream == stream;
+			bool same = &process->session[s] == own && table->chain[i].stream == stream;
 			found = !same && first < address + size && address < first + extent;
 		}
 	}
@@ -580,7 +581,6 @@ static struct rc_early_table *make_table(void)
 	size_t behind = offsetof(struct rc_early_table, first);
 	memset((uint8_t *)table + behind, 0, sizeof *table - behind);
 	table->first = table->end = 1;
-	table->chains = NONE;
 	memset(table->source, 0xff, sizeof table->source);
 	table->ask = ASK;
 	return table;
