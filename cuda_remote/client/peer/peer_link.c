@@ -17,7 +17,7 @@
 #define ROUNDS 2u        /* of a trial; 1 if it is long */
 #define LONG (2u << 20)  /* bytes */
 #define AHEAD_MAX 4      /* with more servers, a link is opened by its first copy */
-#define OPENING_S 10u    /* and the time for measuring: how long a copy's call waits for its link */
+#define OPENING_S (TIMEOUT_MS / 1000) /* and the time for measuring: how long a copy's call waits for its link */
 
 enum pair_state { PAIR_NEW, PAIR_OPENING, PAIR_UP, PAIR_FAILED };
 
