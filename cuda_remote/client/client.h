@@ -927,9 +927,10 @@ bool rc_peer_apart(uint64_t one, uint64_t other);
 /* Copies a box to another server, in the order of a stream. */
 CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream);
 /* Copies between device memory and pinned memory, or within a server, in the order of another server's stream. to_device,
- * from_device: which end is device memory. False: this cannot be done so. */
+ * from_device: which end is device memory. owned: the source's memory, which is freed after the copy and in any case, or NULL.
+ * False: this cannot be done so. */
 bool rc_peer_copy_elsewhere(const struct rc_wire_box *to, bool to_device, const struct rc_wire_box *from, bool from_device,
-			    CUstream stream, CUresult *result);
+			    void *owned, CUstream stream, CUresult *result);
 /* Copies from or to an array or both, in the order of a stream, if the ends and the stream are of several servers. False: they are
  * not, or an end is host memory that is not pinned. The copy is checked. */
 bool rc_peer_copy_array(const CUDA_MEMCPY3D *copy, CUstream stream, bool asynchronous, CUresult *result);

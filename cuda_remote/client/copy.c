@@ -717,17 +717,25 @@ static CUresult copy_route(const struct side *to, const struct side *from, CUstr
 	return result;
 }
 
-/* A copy between device memory and pinned memory, or within a server, in a stream of another server: this process makes it when
- * the stream has come to it. False: the call must wait. */
+/* A copy between device memory and pinned memory, from a small source in other host memory, or within a server, in a stream of
+ * another server: this process makes it when the stream has come to it. False: the call must wait. */
 static bool copy_follows(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 			 CUstream stream, CUresult *result)
 {
 	struct rc_wire_box target = box_of(to, width, height, depth), source = box_of(from, width, height, depth);
 	if (!to->device && !rc_copy_is_pinned(to->address, rc_box_extent(&target)))
 		return false;
-	if (!from->device && !rc_copy_is_pinned(from->address, rc_box_extent(&source)))
-		return false;
-	return rc_peer_copy_elsewhere(&target, to->device, &source, from->device, stream, result);
+	uint8_t *staged = NULL;
+	if (!from->device && !rc_copy_is_pinned(from->address, rc_box_extent(&source))) {
+		/* CUDA reads a small pageable source during the call. */
+		struct rc_copy host = host_of(from, width, height, depth);
+		uint64_t bytes = rc_copy_bytes(&host);
+		if (!rc_copy_is_staged(bytes, true) || !(staged = malloc(bytes)))
+			return false;
+		rc_copy_gather(&host, 0, bytes, staged);
+		source = (struct rc_wire_box){ (uint64_t)(uintptr_t)staged, width, width * height, width, height, depth };
+	}
+	return rc_peer_copy_elsewhere(&target, to->device, &source, from->device, staged, stream, result);
 }
 
 /* Copies between the device and pinned memory that the worker has mapped. */

@@ -85,6 +85,7 @@ void rc_peer_end(struct rc_peer_op *op, CUresult result)
 	if (op->here)
 		__atomic_sub_fetch(&n_here, 1, __ATOMIC_RELEASE);
 	op->ended = true;
+	free(op->owned);
 	if (!op->awaited)
 		free(op);
 	pthread_cond_broadcast(&one_has_ended);
@@ -479,8 +480,10 @@ static CUresult issue(const struct rc_peer_op *what, struct rc_peer_op **op)
 		rc_peer_link_await(what);
 	bool direct = direct_make(what, &d);
 	CUresult result = op_add(direct ? &d.op : what, op);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		free(what->owned);
 		return result;
+	}
 	take_step(*op, direct ? direct_post(*op, &d, &result) : op_post(*op, &result) ? STEP_START : STEP_NONE);
 	return result;
 }

@@ -45,6 +45,7 @@ struct rc_peer_op {
 	bool copies;
 	bool here;               /* no link moves the bytes: an end is an array or host memory, or both are of one server */
 	struct rc_peer_side to, from; /* of a wait for an event: of the stream, and of the event, without boxes */
+	void *owned;             /* host memory that `from` is in, to be freed when the operation ends; or NULL */
 	struct rc_wire_peer_plan plan;
 	CUresult result;         /* the first failure */
 	bool posted;             /* the gates are posted */
@@ -55,7 +56,7 @@ struct rc_peer_op {
 	bool ended;
 };
 
-/* Issues an operation: the calling thread does not wait for it. Copies *op. */
+/* Issues an operation: the calling thread does not wait for it. Copies *op, and takes op->owned, also after a failure. */
 CUresult rc_peer_issue(const struct rc_peer_op *op);
 /* Issues an operation and waits for its end; returns its result. */
 CUresult rc_peer_perform(const struct rc_peer_op *op);

@@ -5,6 +5,8 @@
  */
 #include "cuda_remote/client/peer/peer.h"
 
+#include <stdlib.h>
+
 bool rc_peer_possible(void)
 {
 	struct rc_process *process;
@@ -84,8 +86,10 @@ static CUresult issue_in_stream(struct rc_peer_op *op, CUstream stream)
 	/* No node of a graph copies to another server. */
 	if (result == CUDA_SUCCESS)
 		result = capture_check_stream(stream);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		free(op->owned);
 		return result;
+	}
 	part_add_both(op, context, named);
 	if (rc_stream_is_special(named) && op->to.session)
 		part_add_both(op, op->to.context, named);
@@ -111,11 +115,13 @@ static bool end_of(const struct rc_wire_box *box, bool device, struct rc_peer_si
 }
 
 bool rc_peer_copy_elsewhere(const struct rc_wire_box *to, bool to_device, const struct rc_wire_box *from, bool from_device,
-			    CUstream stream, CUresult *result)
+			    void *owned, CUstream stream, CUresult *result)
 {
-	struct rc_peer_op op = { .copies = true, .here = true };
-	if (!end_of(to, to_device, &op.to) || !end_of(from, from_device, &op.from))
+	struct rc_peer_op op = { .copies = true, .here = true, .owned = owned };
+	if (!end_of(to, to_device, &op.to) || !end_of(from, from_device, &op.from)) {
+		free(owned);
 		return false;
+	}
 	*result = issue_in_stream(&op, stream);
 	return true;
 }
@@ -202,7 +208,7 @@ bool peer_dtod_async(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t si
 	(void)flags;
 	struct rc_wire_box target = line_of(to, size), source = line_of(from, size);
 	if (is_elsewhere(to, from, stream) && line_check(to, from, size) == CUDA_SUCCESS && size)
-		return rc_peer_copy_elsewhere(&target, true, &source, true, stream, result);
+		return rc_peer_copy_elsewhere(&target, true, &source, true, NULL, stream, result);
 	if (!rc_peer_apart(to, from))
 		return false;
 	*result = line_check(to, from, size);

@@ -622,6 +622,12 @@ static void memory_of_another_server(int streams, int memory)
 			       .WidthInBytes = 4, .Height = 100 };
 	OK(cuMemcpy2DAsync(&rows, stream));
 	OK(cuMemcpyHtoDAsync(places[streams].memory, pinned + words, size, stream));
+	uint32_t small[] = { 1, 2, 3, 4, 5 }; /* is read during the call */
+	CUDA_MEMCPY2D spread = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = small, .srcPitch = 8,
+				 .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = at + 3 * size, .dstPitch = 12,
+				 .WidthInBytes = 4, .Height = 3 };
+	OK(cuMemcpy2DAsync(&spread, stream));
+	memset(small, 0, sizeof small);
 	memcpy(pinned, there, size);
 	release(&held);
 	OK(cuStreamSynchronize(stream));
@@ -629,6 +635,8 @@ static void memory_of_another_server(int streams, int memory)
 	for (uint32_t i = 0; i < 100; i++)
 		CHECK(pinned[2 * words + i] == there[2 * i]);
 	expect_at(places[streams].memory, there, size);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_word(at + 3 * size + 12 * i, 2 * i + 1);
 	/* The memory is freed when the copies are complete; a fault would follow otherwise. */
 	for (int i = 0; i < 20; i++)
 		OK(cuMemcpyDtoHAsync(pinned, at, 3 * size, stream));
