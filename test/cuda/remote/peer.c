@@ -548,8 +548,8 @@ static void rows_between_servers(void)
 	OK(cuArrayDestroy(other));
 }
 
-/* From memory of server 1 to an array of server 0, from there to an array of server 2, and to the host, in a stream of server 1. What
- * comes first is held, so no call may wait. */
+/* From memory of server 1 to an array of server 0, from there to an array of server 2, and to the host, in a stream of server 1.
+ * What comes first is held, so no call may wait. */
 static void boxes_between_arrays(void)
 {
 	struct held held;
