@@ -261,7 +261,7 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
 		return class;
 	MPI_Count bytes = adi_block_bytes(&args.receive, 0);
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, bytes)) {
+	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, bytes, -1)) {
 		class = adi_node_allgather(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
 	} else {
 		const struct adi_levels *levels = NULL;
@@ -300,7 +300,7 @@ int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendty
 		return class;
 	MPI_Count most = comm->inter ? 0 : longest(&args.receive, comm->size);
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, most))
+	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, most, -1))
 		class = adi_node_allgatherv(comm, args.in_place ? NULL : &args.send, &args.receive, most);
 	else
 		class = build(&args, &schedule);

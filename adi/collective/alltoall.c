@@ -147,7 +147,7 @@ int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, bytes))
+	if (adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, bytes, -1))
 		class = adi_node_alltoall(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
 	else
 		class = build_alltoall(&args, bytes, &schedule);
@@ -181,7 +181,7 @@ int mpi_alltoallv(const void *sendbuf, struct adi_array sendcounts, struct adi_a
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES))
+	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES, -1))
 		class = adi_node_alltoallv(comm, &args.send, &args.receive);
 	else
 		class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
@@ -217,7 +217,7 @@ int mpi_alltoallw(const void *sendbuf, struct adi_array sendcounts, struct adi_a
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES))
+	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES, -1))
 		class = adi_node_alltoallv(comm, &args.send, &args.receive);
 	else
 		class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);

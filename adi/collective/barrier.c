@@ -57,7 +57,7 @@ int adi_barrier(struct adi_comm *comm)
 
 int mpi_barrier(struct adi_comm *comm)
 {
-	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BARRIER, 0, false))
+	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BARRIER, 0, false, -1))
 		return adi_node_barrier(comm);
 	const struct adi_levels *levels;
 	int class = adi_two_level_use(comm, ADI_COLLECTIVE_BARRIER, 0, false, &levels);

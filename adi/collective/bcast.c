@@ -176,14 +176,50 @@ static int build(struct adi_schedule **made, const struct adi_levels *levels, vo
 	return MPI_SUCCESS;
 }
 
+/* Two ranks use the segment or messages by their counts, which may disagree. Then the root's way counts, so that neither waits for the
+ * other. */
+
+/* This rank uses the segment, and has an error. If the root uses a message, takes it. */
+static int take_message(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root, int class)
+{
+	bool wrote;
+	int other = adi_node_wrote(comm, comm->node, root, &wrote);
+	if (wrote || other)
+		return class;
+	struct adi_schedule *schedule = adi_schedule_new(comm);
+	if (!schedule)
+		return adi_error_no_schedule();
+	comm->collectives[true]--; /* the message has the number of this collective */
+	adi_schedule_receive(schedule, buf, count, type, root);
+	other = adi_schedule_wait(schedule);
+	return other ? other : class;
+}
+
+/* This rank uses a message. It is an error if the root uses the segment. */
+static int expect_message(struct adi_comm *comm, int root)
+{
+	bool wrote;
+	int class = adi_node_wrote(comm, comm->node, root, &wrote);
+	if (class || !wrote)
+		return class;
+	adi_schedule_none(comm);
+	return adi_error(MPI_ERR_TRUNCATE, "rank %d of communicator %s broadcasts fewer bytes than this rank has counted; they must "
+			 "agree", root, comm->name);
+}
+
 static int bcast(void *buf, MPI_Count count, struct adi_type *type, int root, struct adi_comm *comm)
 {
 	const struct adi_levels *levels = NULL;
 	int class = MPI_SUCCESS;
 	size_t bytes = (size_t)(count * type->size);
-	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BCAST, bytes, false))
-		return adi_node_bcast(comm, buf, count, type, root);
-	if (adi_blocking_choice(comm))
+	bool of_two = comm->size == 2 && comm->rank != root;
+	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BCAST, bytes, false, root)) {
+		class = adi_node_bcast(comm, buf, count, type, root);
+		return of_two && class == MPI_ERR_TRUNCATE ? take_message(comm, buf, count, type, root, class) : class;
+	}
+	if (of_two && comm->node && ((struct node_state *)comm->node)->state == NODE_SHARED)
+		class = expect_message(comm, root);
+	if (!class && adi_blocking_choice(comm))
 		class = adi_two_level_use(comm, ADI_COLLECTIVE_BCAST, bytes, false, &levels);
 	if (class)
 		return class;

@@ -112,10 +112,11 @@ static inline enum adi_algorithm adi_choose(enum adi_collective collective, cons
 
 /* For adi_choose_node of a v form: not all ranks know the sizes of the blocks. */
 #define ADI_UNKNOWN_BYTES 1
-/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block, the same at all ranks. */
-static inline bool adi_choose_node(enum adi_collective collective, struct adi_comm *comm, MPI_Count bytes)
+/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block, the same at all ranks. root: see
+ * adi_node_use. */
+static inline bool adi_choose_node(enum adi_collective collective, struct adi_comm *comm, MPI_Count bytes, int root)
 {
-	return bytes > 0 && adi_node_possible(comm) && adi_node_use(comm, collective, (size_t)bytes, false);
+	return adi_node_possible(comm) && adi_node_use(comm, collective, (size_t)bytes, false, root);
 }
 
 #endif

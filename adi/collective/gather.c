@@ -141,7 +141,7 @@ int mpi_gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, 
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, bytes))
+	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, bytes, -1))
 		class = adi_node_gather(comm, args.sends ? &args.send : NULL, &args.receive, bytes, root);
 	else
 		class = build_gather(&args, bytes, &schedule);
@@ -195,7 +195,7 @@ int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, ADI_UNKNOWN_BYTES))
+	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, ADI_UNKNOWN_BYTES, -1))
 		class = adi_node_gatherv(comm, args.sends ? &args.send : NULL, &args.receive, root);
 	else
 		class = build(&args, ADI_ALGORITHM_LINEAR, 0, &schedule);

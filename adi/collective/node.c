@@ -108,6 +108,12 @@ static int poll(const struct adi_comm *comm, const struct node_state *node, int 
 	return adi_node_error_broken(comm);
 }
 
+static int error_steps(const struct adi_comm *comm, int rank)
+{
+	return adi_error(MPI_ERR_TRUNCATE, "rank %d of communicator %s has no data for this rank in this collective; the counts of all "
+			 "ranks must agree", rank, comm->name);
+}
+
 static unsigned crowded; /* so many of the next waits sleep at once */
 
 static int64_t now_ns(void)
@@ -158,6 +164,7 @@ static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, cons
 					       const _Atomic uint64_t *word, uint64_t value)
 {
 	int awaited = rank_of(node, word);
+	const _Atomic uint64_t *done = &node->shared->member[awaited].done;
 	int64_t start = adi_now_ms();
 	bool is_long = false, sleeps = crowded > 0;
 	crowded -= sleeps;
@@ -168,6 +175,9 @@ static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, cons
 			return MPI_SUCCESS;
 		if (class)
 			return class;
+		/* A rank stores a flag before done. */
+		if (reached(done, value))
+			return reached(word, value) ? MPI_SUCCESS : error_steps(comm, awaited);
 		if (adi_threaded)
 			adi_yield();
 		is_long = was_long || adi_now_ms() - start >= LONG_MS;
@@ -194,9 +204,16 @@ static int wait_for(const struct adi_comm *comm, const struct node_state *node, 
 
 /* ---- steps ---- */
 
+/* The slot of a step. Collectives of one step use all slots one after another, and those of up to five steps do not use the slots of
+ * the two before. */
+static unsigned slot_number(uint64_t seq)
+{
+	return (unsigned)((seq >> NODE_STEP_BITS) * 5 + seq) % NODE_SLOTS;
+}
+
 static struct node_slot *slot_of(const struct node_state *node, int rank)
 {
-	return &node->shared->member[rank].slot[node->seq % NODE_SLOTS];
+	return &node->shared->member[rank].slot[slot_number(node->seq)];
 }
 
 char *adi_node_data(const struct node_state *node, int rank, size_t bytes)
@@ -216,18 +233,21 @@ size_t adi_node_piece(const struct node_state *node, size_t bytes)
 	return piece < NODE_PIECE_LEAST ? NODE_PIECE_LEAST : piece < NODE_PIECE ? piece : NODE_PIECE;
 }
 
-/* Reserves bytes of this rank's ring for the data of the step. Returns the last step whose data it overwrites; 0: none. */
+/* Reserves bytes of this rank's ring for the data of the step. Returns the last step whose data it overwrites, or one whose data have
+ * been read then; 0: none. */
 static uint64_t take_ring(struct node_state *node, size_t bytes, uint64_t *place)
 {
-	uint64_t begin = node->ring_end, needed = 0;
+	/* After this call, nothing is known of the data of the first of NODE_SLOTS steps: they must have been read. */
+	uint64_t begin = node->ring_end, needed = node->runs < NODE_SLOTS ? 0 : node->run[node->runs % NODE_SLOTS].seq;
 	if (begin % NODE_RING + bytes > NODE_RING) /* no data lie around the ring's end */
 		begin += NODE_RING - begin % NODE_RING;
 	uint64_t end = begin + ((bytes + 63) & ~(size_t)63);
-	/* Data of more than NODE_SLOTS steps ago have been read. */
-	for (uint64_t i = 1; i <= NODE_SLOTS && i <= node->runs && !needed; i++) {
+	for (uint64_t i = 1; i <= NODE_SLOTS && i <= node->runs; i++) {
 		const struct node_run *run = &node->run[(node->runs - i) % NODE_SLOTS];
-		if (run->begin + NODE_RING < end)
-			needed = run->seq;
+		if (run->begin + NODE_RING >= end)
+			continue;
+		needed = run->seq;
+		break;
 	}
 	node->run[node->runs++ % NODE_SLOTS] = (struct node_run){ node->seq, begin };
 	node->ring_end = end;
@@ -252,10 +272,44 @@ static int wait_for_readers(const struct adi_comm *comm, struct node_state *node
 	return MPI_SUCCESS;
 }
 
+static void store_done(const struct adi_comm *comm, const struct node_state *node)
+{
+	store(node->shared, &node->shared->member[comm->rank].done, node->seq);
+}
+
+int adi_node_enter(const struct adi_comm *comm, struct node_state *node)
+{
+	if (node->state == NODE_BROKEN)
+		return adi_node_error_broken(comm);
+	node->seq = (node->call << NODE_STEP_BITS) - 1;
+	return MPI_SUCCESS;
+}
+
+void adi_node_skip(const struct adi_comm *comm, struct node_state *node)
+{
+	if ((node->seq & NODE_LAST_STEP) != NODE_LAST_STEP)
+		store_done(comm, node);
+	node->seq++;
+}
+
+void adi_node_leave(const struct adi_comm *comm, struct node_state *node)
+{
+	if (!node->shared)
+		return;
+	/* It may have gone on in the numbers of later collectives. */
+	uint64_t last = node->seq >> NODE_STEP_BITS;
+	if (node->call < last)
+		node->call = last;
+	node->seq = node->call << NODE_STEP_BITS | NODE_LAST_STEP;
+	store_done(comm, node);
+}
+
 int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes)
 {
-	uint64_t seq = ++node->seq, place = seq % NODE_SLOTS * NODE_CHUNK;
-	uint64_t needed = seq > NODE_SLOTS ? seq - NODE_SLOTS : 0;
+	adi_node_skip(comm, node);
+	unsigned slot = slot_number(node->seq);
+	uint64_t place = slot * NODE_CHUNK, needed = node->used[slot];
+	node->used[slot] = node->seq;
 	if (bytes > NODE_CHUNK || adi_node_past_caches(node, bytes)) {
 		uint64_t before = take_ring(node, bytes, &place);
 		needed = before > needed ? before : needed;
@@ -267,16 +321,16 @@ int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t 
 	return class;
 }
 
-void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t bytes)
+void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t total)
 {
 	struct node_slot *slot = slot_of(node, comm->rank);
-	slot->bytes = bytes;
+	slot->total = total;
 	store(node->shared, &slot->flag, node->seq);
 }
 
-void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node, unsigned steps)
+void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node, unsigned calls)
 {
-	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + steps) % NODE_SLOTS]);
+	prefetch_to_write(&node->shared->member[comm->rank].slot[slot_number((node->call + calls) << NODE_STEP_BITS)]);
 }
 
 void adi_node_give_time(const struct node_state *node, int pauses)
@@ -291,59 +345,86 @@ int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, s
 			 comm->name, theirs, mine);
 }
 
+int adi_node_await_some(const struct adi_comm *comm, const struct node_state *node, int rank, size_t *total)
+{
+	const struct node_slot *slot = slot_of(node, rank);
+	int class = wait_for(comm, node, &slot->flag, node->seq);
+	/* The flag of a later step: the rank has not written this one. Relaxed: acquired by wait_for. */
+	if (!class && atomic_load_explicit(&slot->flag, memory_order_relaxed) != node->seq)
+		class = error_steps(comm, rank);
+	*total = class ? 0 : (size_t)slot->total;
+	return class;
+}
+
+int adi_node_wrote(const struct adi_comm *comm, const struct node_state *node, int rank, bool *wrote)
+{
+	const struct node_member *member = &node->shared->member[rank];
+	uint64_t first = node->call << NODE_STEP_BITS;
+	const _Atomic uint64_t *flag = &member->slot[slot_number(first)].flag;
+	int class = MPI_SUCCESS;
+	for (int i = 0; i < LOOKS_OVERSUBSCRIBED && !reached(flag, first) && !reached(&member->done, first); i++)
+		pause_processor();
+	if (!reached(flag, first) && !reached(&member->done, first))
+		class = wait_long(comm, node, flag, first);
+	/* A rank stores a flag before done. */
+	*wrote = atomic_load_explicit(flag, memory_order_acquire) == first;
+	return class == MPI_ERR_TRUNCATE ? MPI_SUCCESS : class;
+}
+
 /* Waits for a rank's data of the step. */
-int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t bytes)
+int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t total)
 {
-	const struct node_slot *slot = slot_of(node, rank);
-	int class = wait_for(comm, node, &slot->flag, node->seq);
-	if (!class && slot->bytes != bytes)
-		class = adi_node_error_bytes(comm, rank, (size_t)slot->bytes, bytes);
-	return class;
+	size_t theirs;
+	int class = adi_node_await_some(comm, node, rank, &theirs);
+	return class || theirs == total ? class : adi_node_error_bytes(comm, rank, theirs, total);
 }
 
-int adi_node_await_some(const struct adi_comm *comm, const struct node_state *node, int rank, size_t *bytes)
-{
-	const struct node_slot *slot = slot_of(node, rank);
-	int class = wait_for(comm, node, &slot->flag, node->seq);
-	*bytes = class ? 0 : (size_t)slot->bytes;
-	return class;
-}
-
-int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t bytes)
+int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t total)
 {
 	int class = MPI_SUCCESS;
 	for (int i = 0; i < comm->size && !class; i++)
 		if (i != comm->rank)
-			class = adi_node_await(comm, node, i, bytes);
+			class = adi_node_await(comm, node, i, total);
 	if (!class)
 		node->all_done = node->seq - 1;
 	return class;
 }
 
-/* Ends a step. It is ended after an error too, so that others do not wait for this rank's done. */
-void adi_node_end_step(const struct adi_comm *comm, const struct node_state *node)
-{
-	store(node->shared, &node->shared->member[comm->rank].done, node->seq);
-}
-
 /* ---- use ---- */
 
-bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
+/* If ranks share processors, the rank that leaves a barrier first would wait until the root of the next broadcast or scatter gets a
+ * processor. So if such a collective followed the last barrier, its root leaves the next one first. All ranks know the same, from the
+ * order of collectives. */
+static void follow_barrier(struct node_state *node, bool is_barrier, int root)
+{
+	if (node->after_barrier)
+		node->next_root = root;
+	node->after_barrier = is_barrier;
+}
+
+bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered, int root)
 {
 	struct node_state *node = comm->node;
 	enum adi_algorithm way = adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE);
-	if (way != ADI_ALGORITHM_NODE && way != ADI_ALGORITHM_DIRECT)
-		return false;
+	bool blocks = collective >= ADI_COLLECTIVE_GATHER; /* if they are empty, there is no step */
+	bool uses = (way == ADI_ALGORITHM_NODE || way == ADI_ALGORITHM_DIRECT) && (bytes > 0 || !blocks);
+	node->call++;
 	node->direct = way == ADI_ALGORITHM_DIRECT;
-	if (node->state == NODE_FIRST_CALLS)
+	follow_barrier(node, collective == ADI_COLLECTIVE_BARRIER, root);
+	if (uses && node->state == NODE_FIRST_CALLS)
 		adi_node_make(comm, node);
-	return node->state == NODE_SHARED || node->state == NODE_BROKEN;
+	if (uses)
+		return node->state == NODE_SHARED || node->state == NODE_BROKEN;
+	/* Ranks with other counts may wait in the segment. */
+	if (node->state == NODE_SHARED)
+		adi_node_leave(comm, node);
+	return false;
 }
 
 bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, const struct adi_reduction *reduction)
 {
 	return reduction->type->contiguous && !reduction->type->contents &&
-	       adi_node_use(comm, collective, adi_reduction_bytes(reduction), !reduction->op->commutative);
+	       adi_node_use(comm, collective, adi_reduction_bytes(reduction), !reduction->op->commutative, -1);
 }
 
 /* ---- barrier ---- */
@@ -388,25 +469,17 @@ static int meet_at(const struct adi_comm *comm, struct node_state *node, int fir
 	return class;
 }
 
-void adi_node_follows_barrier(struct node_state *node, int root)
-{
-	if (node->after_barrier)
-		node->next_root = root;
-	node->after_barrier = false;
-}
-
 int adi_node_barrier(struct adi_comm *comm)
 {
 	struct node_state *node = comm->node;
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	int class = adi_node_begin(comm, node, 0);
+	int class = adi_node_enter(comm, node);
+	adi_schedule_none(comm);
+	if (!class)
+		class = adi_node_begin(comm, node, 0);
 	if (class)
 		return class;
-	adi_node_follows_barrier(node, -1);
 	bool at_root = node->oversubscribed && node->next_root >= 0;
 	class = at_root ? meet_at(comm, node, node->next_root) : meet_all(comm, node);
-	adi_node_end_step(comm, node);
-	node->after_barrier = true;
+	adi_node_leave(comm, node);
 	return class;
 }

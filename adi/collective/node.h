@@ -7,17 +7,24 @@
  * Layout: a header; then for each rank a line `done` and SLOTS slots of one line; then for each rank the data: NODE_CHUNK bytes for
  * each slot, and a ring of NODE_RING bytes.
  *
- * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: 1, 2,
- * ... Slot seq % SLOTS of a rank is for its data of that step. Data of more than NODE_CHUNK bytes, and if the processors are far apart
- * those of more than NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word
- * has one writer, the rank to which it belongs.
- *	on write    The writer waits until done >= seq - SLOTS at all ranks: then nobody reads what the slot holds. For the ring it
- *	            waits until done >= the step of the last data that lie where it will write. It writes the data and then
- *	            stores seq in the slot's flag (release).
+ * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: the
+ * number of the blocking collective in the communicator, and in the last NODE_STEP_BITS bits the number of the step in it. So ranks
+ * whose counts disagree, and that take different numbers of steps, agree again in the next collective. slot_of says which slot of a
+ * rank is for its data of a step. Data of more than NODE_CHUNK bytes, and if the processors are far apart those of more than
+ * NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word has one writer, the
+ * rank to which it belongs.
+ *	on write    The writer waits until done >= the step for which it last used the slot at all ranks: then nobody reads what the
+ *	            slot holds. For the ring it waits until done >= the step of the last data that lie where it will write. It
+ *	            writes the data and then stores seq in the slot's flag (release). The slot also has the bytes of the rank's data
+ *	            in the whole collective, which all readers compare with what they expect.
  *	on read     A reader waits for flag >= seq (acquire, pairs with the release: it then sees the data). The flag cannot pass
- *	            seq before the reader's done allows it.
+ *	            seq before the reader's done allows it, if the writer has written this step.
  *	after read  The reader stores seq in its done (release: its reads precede). The writer's acquire of done pairs with it.
- *	            A rank that reads nothing in a step stores seq all the same.
+ *	            A rank that reads nothing in a step stores seq all the same. At the end of a collective, also after an error and
+ *	            if the rank takes no step, it stores the last number that this collective could have.
+ *	on disagreement  A rank stores a flag before its done. So if done of the awaited rank is >= seq and the flag is not seq, that
+ *	            rank has not written this step, and will not: the reader returns MPI_ERR_TRUNCATE. It reaches the end of the
+ *	            collective as well, so no rank waits for it.
  * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The same
  * holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
  *	on sleep    If other programs use the processors, or after a long wait, a rank counts itself in `sleepers`, looks at the word
@@ -36,6 +43,12 @@
 #include <stdatomic.h>
 
 #define NODE_SLOTS 16
+/* More ranks than this use messages. */
+#define NODE_RANKS_MAX 256
+/* A collective with more steps goes on in the numbers of the next one; the ranks know that only if their counts agree. A step has at
+ * least 16 KiB of a block of more than 16 KiB. */
+#define NODE_STEP_BITS 20
+#define NODE_LAST_STEP (((uint64_t)1 << NODE_STEP_BITS) - 1)
 #define NODE_CHUNK 8192
 /* Data of more than this are long. If the processors are far apart, they lie in the ring, and the writer's copies bypass its caches. */
 #define NODE_SHORT 2048
@@ -57,7 +70,7 @@
 
 struct node_slot {
 	_Alignas(64) _Atomic uint64_t flag;
-	uint64_t bytes;             /* of data in this step */
+	uint64_t total;             /* bytes of the rank's data in this collective, of which the step has a part; 0 after an error */
 	union {
 		char data[NODE_INLINE]; /* data of at most this size */
 		uint64_t at;        /* where more data lie: offset in the rank's data, in the slot's chunk or in the ring */
@@ -86,7 +99,9 @@ struct node_state {
 	size_t bytes;
 	bool oversubscribed;        /* adi_job.oversubscribed of rank 0, so that all ranks take the same steps */
 	char *chunks;               /* in shared: [ranks], each [NODE_SLOTS][NODE_CHUNK] and [NODE_RING] */
-	uint64_t seq;               /* of the last step */
+	uint64_t call;              /* number of the last blocking collective, in the segment or not */
+	uint64_t seq;               /* of the last step; between collectives, the last number of the last one */
+	uint64_t used[NODE_SLOTS];  /* the step for which this rank last used each of its slots; 0: none */
 	uint64_t all_done;          /* all ranks have ended at least this step */
 	/* This rank's data in its ring, the last ones: their steps and the places where they begin. Places count all bytes ever written
 	 * and skipped, so the place in the ring is the remainder by NODE_RING. */
@@ -124,9 +139,10 @@ static inline bool adi_blocking_choice(struct adi_comm *comm)
 {
 	return adi_node_possible(comm) || ((struct node_state *)comm->node)->levels;
 }
-/* Whether this blocking collective runs in the segment. All ranks get the same answer; the segment may be made now. If it could
- * not be made because a member has died, the answer is yes, and the collective returns the error. */
-bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered);
+/* Whether this blocking collective runs in the segment. All ranks get the same answer if they have the same bytes; the segment may be
+ * made now. If it could not be made because a member has died, the answer is yes, and the collective returns the error. Called once in
+ * each blocking collective, also in one without data, as it counts them. root: of a broadcast or scatter, else -1. */
+bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered, int root);
 /* The same for a reduction. Only predefined, contiguous datatypes can be reduced in the segment. */
 bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, const struct adi_reduction *reduction);
 
@@ -162,17 +178,21 @@ int adi_node_put(const struct node_state *node, const struct adi_blocks *from, i
 int adi_node_get(const char *from, const struct adi_blocks *to, int i, size_t at, size_t bytes);
 int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j);
 
-/* Steps, for the collectives. Return an error class. begin: begins a step in which this rank writes at most bytes; afterwards it may
- * write adi_node_data of its rank, and publishes these bytes. A rank that does not write adds 1 to seq instead. await: waits for the
- * data of a rank; it is an error if they have another size. end_step: this rank has read what it needs; also after an error, so that
- * others do not wait for it. */
+/* Steps, for the collectives. Return an error class. enter: begins a collective after adi_node_use. begin: ends the last step of the collective, and begins
+ * one in which this rank writes at most bytes; afterwards it may write adi_node_data of its rank, and publishes it. skip: the same for a
+ * rank that does not write. total: bytes of the rank's data in all steps of the collective. await: waits for the data of a rank; it is
+ * an error if they have another total. leave: ends the collective; this rank has read what it needs. Also after an error, so that others
+ * do not wait for it. */
+int adi_node_enter(const struct adi_comm *comm, struct node_state *node);
 int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes);
+void adi_node_skip(const struct adi_comm *comm, struct node_state *node);
+void adi_node_leave(const struct adi_comm *comm, struct node_state *node);
 /* Bytes of one step of a pipeline through which `bytes` flow from one rank to others; the same at all ranks. */
 size_t adi_node_piece(const struct node_state *node, size_t bytes);
-/* Fetches the slot of a later step for writing, after a step was published. So the later store need not wait until the readers' caches
- * have given up the line. NODE_LATER: for collectives in which writers do not wait for readers. NODE_NEXT: for those in which all ranks
- * wait for each other. */
-void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node, unsigned steps);
+/* Fetches the first slot of a later collective for writing, after a step was published. So the later store need not wait until the
+ * readers' caches have given up the line. NODE_LATER: for collectives in which writers do not wait for readers. NODE_NEXT: for those in
+ * which all ranks wait for each other. */
+void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node, unsigned calls);
 /*
  * Before a rank waits for another one that probably comes at the same time. If it looked at the other rank's flag before that rank has
  * stored it, the look would cost two more transfers between the processors: the writer takes the line back, and the reader fetches it
@@ -193,19 +213,17 @@ bool adi_node_past_caches(const struct node_state *node, size_t bytes);
 enum node_distance { NODE_UNKNOWN, NODE_NEAR, NODE_FAR };
 enum node_distance adi_node_distance(const _Atomic uint64_t *word, uint64_t *seen);
 void adi_node_copy(const struct node_state *node, void *to, const void *from, size_t bytes);
-void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t bytes);
-int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t bytes);
+void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t total);
+int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t total);
 /* Waits for the data of a rank, of any size. */
-int adi_node_await_some(const struct adi_comm *comm, const struct node_state *node, int rank, size_t *bytes);
+int adi_node_await_some(const struct adi_comm *comm, const struct node_state *node, int rank, size_t *total);
 int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, size_t mine);
-int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t bytes);
-void adi_node_end_step(const struct adi_comm *comm, const struct node_state *node);
+int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t total);
 int adi_node_error_broken(const struct adi_comm *comm);
 
-/* Each collective calls it first. If ranks share processors, the rank that leaves a barrier first would wait until the root of the next
- * broadcast or scatter gets a processor. So if such a collective followed the last barrier, its root leaves the next one first. root:
- * -1 if no rank of the collective waits for one other rank only. All ranks know the same, from the order of collectives. */
-void adi_node_follows_barrier(struct node_state *node, int root);
+/* Waits until a rank has begun this collective in the segment, or with messages; the caller's rank may use either. *wrote: whether it
+ * was in the segment, and the rank has written in the first step. Returns an error class. */
+int adi_node_wrote(const struct adi_comm *comm, const struct node_state *node, int rank, bool *wrote);
 
 /* node_segment.c: makes the segment, or exchanges the machines of the ranks. Collective. Sets node->state. */
 void adi_node_make(struct adi_comm *comm, struct node_state *node);

@@ -36,39 +36,43 @@ static void payload_put(struct payload *payload, const void *from, size_t bytes)
 	payload->at += bytes;
 }
 
-static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct payload *payload, size_t bytes, int root)
+/* total: of all pieces. */
+static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct payload *payload, size_t bytes, size_t total, int root)
 {
 	if (comm->rank == root) {
 		int class = adi_node_begin(comm, node, bytes);
 		if (class)
 			return class;
 		payload_get(node, payload, adi_node_data(node, root, bytes), bytes);
-		adi_node_publish(comm, node, bytes);
+		adi_node_publish(comm, node, total);
 		adi_node_prepare(comm, node, NODE_LATER);
-		adi_node_end_step(comm, node);
 		return MPI_SUCCESS;
 	}
-	node->seq++;
-	int class = adi_node_await(comm, node, root, bytes);
+	adi_node_skip(comm, node);
+	int class = adi_node_await(comm, node, root, total);
 	if (!class)
 		payload_put(payload, adi_node_data(node, root, bytes), bytes);
-	adi_node_end_step(comm, node);
 	return class;
 }
 
 int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root)
 {
 	struct node_state *node = comm->node;
-	size_t left = (size_t)(count * type->size), piece = adi_node_piece(node, left);
+	size_t total = (size_t)(count * type->size), left = total, piece = adi_node_piece(node, total), some;
 	struct payload payload;
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	adi_node_follows_barrier(node, root);
-	adi_node_measure(comm, node, left);
-	int class = payload_start(&payload, buf, count, type);
-	for (size_t some; left > 0 && !class; left -= some) {
+	int class = adi_node_enter(comm, node);
+	adi_schedule_none(comm);
+	if (class)
+		return class;
+	adi_node_measure(comm, node, total);
+	class = payload_start(&payload, buf, count, type);
+	/* One step if there are no data: other ranks may expect some. */
+	do {
 		some = left < piece ? left : piece;
-		class = bcast_piece(comm, node, &payload, some, root);
-	}
+		if (!class)
+			class = bcast_piece(comm, node, &payload, some, total, root);
+		left -= some;
+	} while (left > 0 && !class);
+	adi_node_leave(comm, node);
 	return class;
 }

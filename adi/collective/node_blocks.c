@@ -9,8 +9,9 @@
 
 #include <string.h>
 
+/* total: bytes of all ranges. */
 struct range {
-	size_t at, bytes;
+	size_t at, bytes, total;
 };
 
 int adi_node_put(const struct node_state *node, const struct adi_blocks *from, int i, size_t at, size_t bytes, char *to)
@@ -94,7 +95,7 @@ static int write_range(const struct adi_comm *comm, struct node_state *node, con
 	if (class)
 		return class;
 	class = put(node, send, 0, range, adi_node_data(node, comm->rank, range.bytes));
-	adi_node_publish(comm, node, class ? 0 : range.bytes);
+	adi_node_publish(comm, node, class ? 0 : range.total);
 	return class;
 }
 
@@ -117,7 +118,7 @@ static int write_others(const struct adi_comm *comm, struct node_state *node, co
 			if (i != rank)
 				class = put(node, send, i, range, to + (size_t)(i - (i > rank)) * range.bytes);
 	}
-	adi_node_publish(comm, node, class ? 0 : all);
+	adi_node_publish(comm, node, class ? 0 : range.total);
 	return class;
 }
 
@@ -126,24 +127,23 @@ static int read_own(const struct adi_comm *comm, const struct node_state *node, 
 		    struct range range)
 {
 	size_t all = range.bytes * (size_t)(comm->size - 1), at = (size_t)(comm->rank - (comm->rank > writer)) * range.bytes;
-	int class = adi_node_await(comm, node, writer, all);
+	int class = adi_node_await(comm, node, writer, range.total);
 	return class ? class : get(adi_node_data(node, writer, all) + at, receive, i, range);
 }
 
-/* root: see adi_node_follows_barrier. */
-static int start(const struct adi_comm *comm, struct node_state *node, MPI_Count bytes, int root)
+static int start(struct adi_comm *comm, struct node_state *node, MPI_Count bytes)
 {
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	adi_node_follows_barrier(node, root);
-	adi_node_measure(comm, node, (size_t)bytes);
-	return MPI_SUCCESS;
+	int class = adi_node_enter(comm, node);
+	adi_schedule_none(comm);
+	if (!class)
+		adi_node_measure(comm, node, (size_t)bytes);
+	return class;
 }
 
 static struct range range_at(size_t at, MPI_Count bytes, size_t most)
 {
 	size_t left = (size_t)bytes - at;
-	return (struct range){ at, left < most ? left : most };
+	return (struct range){ at, left < most ? left : most, (size_t)bytes };
 }
 
 /* Bytes of each block in a step, if a step has all blocks of a rank but its own. */
@@ -155,7 +155,7 @@ static size_t share_of_step(const struct adi_comm *comm)
 int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes)
 {
 	struct node_state *node = comm->node;
-	int class = start(comm, node, bytes, -1);
+	int class = start(comm, node, bytes);
 	struct adi_blocks own = { .buf = (uintptr_t)adi_block_at(receive, comm->rank), .count = receive->count, .type = receive->type };
 	for (size_t at = 0; at < (size_t)bytes && !class; at += NODE_LARGE) {
 		struct range range = range_at(at, bytes, NODE_LARGE);
@@ -165,28 +165,26 @@ int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, con
 			class = copy_own(send, 0, receive, comm->rank, bytes, range);
 		for (int step = 1; step < comm->size && !class; step++) {
 			int i = (comm->rank + step) % comm->size;
-			class = adi_node_await(comm, node, i, range.bytes);
+			class = adi_node_await(comm, node, i, range.total);
 			if (!class)
 				class = get(adi_node_data(node, i, range.bytes), receive, i, range);
 		}
 		if (!class)
 			node->all_done = node->seq - 1;
-		adi_node_end_step(comm, node);
 	}
+	adi_node_leave(comm, node);
 	return class;
 }
 
 int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes)
 {
 	struct node_state *node = comm->node;
-	int class = start(comm, node, bytes, -1);
+	int class = start(comm, node, bytes);
 	size_t most = share_of_step(comm);
 	bool done = false;
 	if (!class && send && node->direct)
 		class = adi_node_alltoall_direct(comm, send, receive, bytes, &done);
-	if (done)
-		return class;
-	for (size_t at = 0; at < (size_t)bytes && !class; at += most) {
+	for (size_t at = 0; at < (size_t)bytes && !class && !done; at += most) {
 		struct range range = range_at(at, bytes, most);
 		class = write_others(comm, node, send ? send : receive, range);
 		adi_node_prepare(comm, node, NODE_NEXT);
@@ -198,8 +196,8 @@ int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, cons
 		}
 		if (!class)
 			node->all_done = node->seq - 1;
-		adi_node_end_step(comm, node);
 	}
+	adi_node_leave(comm, node);
 	return class;
 }
 
@@ -210,25 +208,23 @@ static int gather_range(struct adi_comm *comm, const struct adi_blocks *send, co
 	int class = MPI_SUCCESS;
 	if (comm->rank != root) {
 		class = write_range(comm, node, send, range);
-		adi_node_end_step(comm, node);
 		return class;
 	}
-	node->seq++;
+	adi_node_skip(comm, node);
 	for (int i = 0; i < comm->size && !class; i++) {
 		if (i == root)
 			continue;
-		class = adi_node_await(comm, node, i, range.bytes);
+		class = adi_node_await(comm, node, i, range.total);
 		if (!class)
 			class = get(adi_node_data(node, i, range.bytes), receive, i, range);
 	}
-	adi_node_end_step(comm, node);
 	return class;
 }
 
 int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root)
 {
 	struct node_state *node = comm->node;
-	int class = start(comm, node, bytes, -1);
+	int class = start(comm, node, bytes);
 	size_t piece = adi_node_piece(node, (size_t)bytes);
 	if (!class && comm->rank == root && send)
 		class = copy_own(send, 0, receive, root, bytes, range_at(0, bytes, (size_t)bytes));
@@ -236,6 +232,7 @@ int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const 
 	for (size_t at = 0; at < (size_t)bytes && !class; at += piece)
 		class = gather_range(comm, send, receive, range_at(at, bytes, piece), root);
 	node->watches = false;
+	adi_node_leave(comm, node);
 	return class;
 }
 
@@ -248,18 +245,17 @@ static int scatter_range(struct adi_comm *comm, const struct adi_blocks *send, c
 		class = write_others(comm, node, send, range);
 		adi_node_prepare(comm, node, NODE_LATER);
 	} else {
-		node->seq++;
+		adi_node_skip(comm, node);
 		adi_node_give_time(node, 1); /* the root has more to do before its store */
 		class = read_own(comm, node, root, receive, 0, range);
 	}
-	adi_node_end_step(comm, node);
 	return class;
 }
 
 int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root)
 {
 	struct node_state *node = comm->node;
-	int class = start(comm, node, bytes, root);
+	int class = start(comm, node, bytes);
 	size_t piece = adi_node_piece(node, (size_t)bytes), most = share_of_step(comm);
 	piece = piece < most ? piece : most;
 	for (size_t at = 0; at < (size_t)bytes && !class; at += piece) {
@@ -268,5 +264,6 @@ int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const
 		if (!class && comm->rank == root && receive)
 			class = copy_own(send, root, receive, 0, bytes, range);
 	}
+	adi_node_leave(comm, node);
 	return class;
 }

@@ -21,7 +21,6 @@
 struct offer {
 	uint64_t pid;
 	uint64_t buf;    /* of block 0; 0: the blocks cannot be read, because they are not one behind the other */
-	uint64_t bytes;  /* of a block */
 	uint64_t cookie; /* of the segment's cookie in the process's own memory, by which a reader recognises the process */
 };
 _Static_assert(sizeof(struct offer) <= NODE_INLINE, "the offer lies in the slot");
@@ -44,19 +43,18 @@ static int offer_blocks(const struct adi_comm *comm, struct node_state *node, co
 	int class = adi_node_begin(comm, node, sizeof(struct offer));
 	if (class)
 		return class;
-	struct offer offer = { .pid = (uint64_t)getpid(), .bytes = (uint64_t)bytes, .cookie = (uint64_t)(uintptr_t)node->cookie };
+	struct offer offer = { .pid = (uint64_t)getpid(), .cookie = (uint64_t)(uintptr_t)node->cookie };
 	if (is_flat(send))
 		offer.buf = (uint64_t)adi_block_at(send, 0) + (uint64_t)send->type->true_lb;
 	memcpy(adi_node_data(node, comm->rank, sizeof offer), &offer, sizeof offer);
-	adi_node_publish(comm, node, sizeof offer);
+	adi_node_publish(comm, node, (size_t)bytes);
 	return MPI_SUCCESS;
 }
 
 /* Reads this rank's block, and the cookie, in one call. Returns a negated errno value. */
-static int pull(const struct node_state *node, const struct offer *offer, int rank, char *to)
+static int pull(const struct node_state *node, const struct offer *offer, int rank, char *to, size_t bytes)
 {
 	uint64_t cookie[2] = { 0 };
-	size_t bytes = (size_t)offer->bytes;
 	struct iovec here[2] = { { to, bytes }, { cookie, sizeof cookie } };
 	struct iovec there[2] = { { (void *)(uintptr_t)(offer->buf + (uint64_t)rank * bytes), bytes },
 				  { (void *)(uintptr_t)offer->cookie, sizeof cookie } };
@@ -71,13 +69,10 @@ static enum state read_block(const struct adi_comm *comm, const struct node_stat
 {
 	struct offer offer;
 	memcpy(&offer, adi_node_data(node, i, sizeof offer), sizeof offer);
-	if (offer.bytes != (uint64_t)bytes) {
-		adi_node_error_bytes(comm, i, (size_t)offer.bytes, (size_t)bytes);
-		return WRONG_BYTES;
-	}
 	if (!offer.buf || !is_flat(receive))
 		return NOT_NOW;
-	int error = pull(node, &offer, comm->rank, (char *)adi_block_at(receive, i) + receive->type->true_lb);
+	int error = pull(node, &offer, comm->rank, (char *)adi_block_at(receive, i) + receive->type->true_lb,
+			 (size_t)bytes);
 	if (error)
 		hr_log(HR_LOG_INFO, "collectives of %s copy through the segment: process_vm_readv: %s", comm->name, strerror(-error));
 	return error ? NEVER : READ;
@@ -89,10 +84,10 @@ static int read_all(const struct adi_comm *comm, const struct node_state *node, 
 {
 	for (int step = 1; step < comm->size; step++) {
 		int i = (comm->rank + step) % comm->size;
-		int class = adi_node_await(comm, node, i, sizeof(struct offer));
-		if (class)
+		int class = adi_node_await(comm, node, i, (size_t)bytes);
+		if (class && class != MPI_ERR_TRUNCATE)
 			return class;
-		enum state state = *worst == READ ? read_block(comm, node, i, receive, bytes) : *worst;
+		enum state state = class ? WRONG_BYTES : *worst == READ ? read_block(comm, node, i, receive, bytes) : *worst;
 		*worst = state > *worst ? state : *worst;
 	}
 	return MPI_SUCCESS;
@@ -113,7 +108,6 @@ static int agree(const struct adi_comm *comm, struct node_state *node, enum stat
 		if (word > (uint32_t)*worst)
 			*worst = word < WRONG_BYTES ? (enum state)word : WRONG_BYTES;
 	}
-	adi_node_end_step(comm, node);
 	return class;
 }
 
@@ -129,7 +123,6 @@ int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *sen
 	if (!class)
 		class = adi_node_copy_own(send, comm->rank, receive, comm->rank);
 	int other = class == MPI_ERR_PROC_ABORTED ? class : read_all(comm, node, receive, bytes, &worst);
-	adi_node_end_step(comm, node);
 	if (other)
 		return other;
 	other = agree(comm, node, &worst);

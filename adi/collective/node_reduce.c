@@ -22,6 +22,7 @@ struct part {
 	struct node_state *node;
 	const struct adi_reduction *reduction;
 	size_t bytes;
+	size_t total;    /* bytes of the vector, or of a rank's block of it */
 	size_t size;     /* of an element */
 	const char *own; /* this rank's data of the step, from own_at on */
 	size_t own_at;
@@ -75,18 +76,19 @@ static int write_part(struct part *part, const char *from, const char *result, s
 	adi_node_copy(part->node, to, from, skipped ? skip : part->bytes);
 	if (skipped)
 		adi_node_copy(part->node, to + skip + skipped, from + skip + skipped, part->bytes - skip - skipped);
-	adi_node_publish(part->comm, part->node, part->bytes);
+	adi_node_publish(part->comm, part->node, part->total);
 	return MPI_SUCCESS;
 }
 
 static int start(struct part *part, struct adi_comm *comm, const struct adi_reduction *reduction)
 {
 	*part = (struct part){ .comm = comm, .node = comm->node, .reduction = reduction, .size = (size_t)reduction->type->size };
-	if (part->node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	adi_node_follows_barrier(part->node, -1);
-	adi_node_measure(comm, part->node, adi_reduction_bytes(reduction));
-	return MPI_SUCCESS;
+	part->total = adi_reduction_bytes(reduction);
+	int class = adi_node_enter(comm, part->node);
+	adi_schedule_none(comm);
+	if (!class)
+		adi_node_measure(comm, part->node, part->total);
+	return class;
 }
 
 /* As many whole elements as fit. */
@@ -111,10 +113,9 @@ static int reduce_part(struct part *part, const char *from, char *result)
 	if (!result)
 		adi_node_prepare(part->comm, part->node, NODE_LATER);
 	else
-		class = adi_node_await_all(part->comm, part->node, part->bytes);
+		class = adi_node_await_all(part->comm, part->node, part->total);
 	if (result && !class)
 		combine(part, 0, result, part->bytes);
-	adi_node_end_step(part->comm, part->node);
 	return class;
 }
 
@@ -130,6 +131,7 @@ int adi_node_reduce(struct adi_comm *comm, const struct adi_reduction *reduction
 				    comm->rank == root ? (char *)reduction->receive + at : NULL);
 	}
 	part.node->watches = false;
+	adi_node_leave(comm, part.node);
 	return class;
 }
 
@@ -143,12 +145,11 @@ static int everywhere(struct part *part, const char *from, char *result)
 	char *to = adi_node_data(part->node, part->comm->rank, part->bytes);
 	adi_node_copy(part->node, to, from, part->bytes);
 	part->own = to;
-	adi_node_publish(part->comm, part->node, part->bytes);
+	adi_node_publish(part->comm, part->node, part->total);
 	adi_node_prepare(part->comm, part->node, NODE_NEXT);
-	class = adi_node_await_all(part->comm, part->node, part->bytes);
+	class = adi_node_await_all(part->comm, part->node, part->total);
 	if (!class)
 		combine(part, 0, result, part->bytes);
-	adi_node_end_step(part->comm, part->node);
 	return class;
 }
 
@@ -168,17 +169,16 @@ static int exchange_shares(const struct part *part, char *result)
 	if (class)
 		return class;
 	adi_node_copy(part->node, adi_node_data(part->node, rank, most), result + lo, share_of(part, rank + 1) - lo);
-	adi_node_publish(part->comm, part->node, most);
+	adi_node_publish(part->comm, part->node, part->total);
 	for (int step = 1; step < n && !class; step++) {
 		int i = (rank + step) % n;
 		size_t at = share_of(part, i);
-		class = adi_node_await(part->comm, part->node, i, most);
+		class = adi_node_await(part->comm, part->node, i, part->total);
 		if (!class)
 			memcpy(result + at, adi_node_data(part->node, i, most), share_of(part, i + 1) - at);
 	}
 	if (!class)
 		part->node->all_done = part->node->seq - 1;
-	adi_node_end_step(part->comm, part->node);
 	return class;
 }
 
@@ -188,10 +188,9 @@ static int by_shares(struct part *part, const char *from, char *result)
 	int class = write_part(part, from, result, lo, bytes);
 	if (class)
 		return class;
-	class = adi_node_await_all(part->comm, part->node, part->bytes);
+	class = adi_node_await_all(part->comm, part->node, part->total);
 	if (!class)
 		combine(part, lo, result + lo, bytes);
-	adi_node_end_step(part->comm, part->node);
 	return class ? class : exchange_shares(part, result);
 }
 
@@ -206,6 +205,7 @@ int adi_node_allreduce(struct adi_comm *comm, const struct adi_reduction *reduct
 		part.bytes = least(bytes - at, most);
 		class = (small ? everywhere : by_shares)(&part, (const char *)reduction->send + at, (char *)reduction->receive + at);
 	}
+	adi_node_leave(comm, part.node);
 	return class;
 }
 
@@ -229,11 +229,10 @@ static int scatter_part(struct part *part, size_t at, size_t block, size_t some)
 			adi_node_copy(part->node, to + i * some, from + i * block, some);
 	part->own = in_place ? to + rank * some : from + rank * block;
 	part->own_at = rank * some;
-	adi_node_publish(part->comm, part->node, part->bytes);
-	class = adi_node_await_all(part->comm, part->node, part->bytes);
+	adi_node_publish(part->comm, part->node, part->total);
+	class = adi_node_await_all(part->comm, part->node, part->total);
 	if (!class)
 		combine(part, rank * some, (char *)reduction->receive + at, some);
-	adi_node_end_step(part->comm, part->node);
 	return class;
 }
 
@@ -246,5 +245,6 @@ int adi_node_reduce_scatter(struct adi_comm *comm, const struct adi_reduction *r
 		some = least(block - at, most);
 		class = scatter_part(&part, at, block, some);
 	}
+	adi_node_leave(comm, part.node);
 	return class;
 }

@@ -22,8 +22,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More ranks than this use messages. */
-#define NODE_RANKS_MAX 256
 /* Collectives that a communicator does with messages first: many are freed after one or two. */
 #define FIRST_CALLS 2
 

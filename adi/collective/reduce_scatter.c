@@ -248,7 +248,7 @@ static int run(const struct arguments *arguments, struct adi_comm *comm)
 {
 	struct adi_schedule *schedule;
 	struct adi_reduction reduction;
-	bool possible = !arguments->counts.values && arguments->each > 0 && adi_node_possible(comm), done = false;
+	bool possible = !arguments->counts.values && adi_node_possible(comm), done = false;
 	int class = possible ? check(arguments, &reduction, comm) : MPI_SUCCESS;
 	if (class)
 		return class;

@@ -44,7 +44,8 @@ static int class_of_message(const struct adi_request *request)
 		return request->class;
 	if (request->bytes == request->capacity)
 		return MPI_SUCCESS;
-	return request->bytes == 0 || request->capacity == 0 ? MPI_ERR_PROC_ABORTED : MPI_ERR_TRUNCATE;
+	/* What send_poison sends. */
+	return request->bytes == (request->capacity == 0) ? MPI_ERR_PROC_ABORTED : MPI_ERR_TRUNCATE;
 }
 
 /* Ends the complete messages at the front of the round. Returns whether all are complete. */

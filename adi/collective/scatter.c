@@ -161,7 +161,7 @@ int mpi_scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, bytes))
+	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, bytes, root))
 		class = adi_node_scatter(comm, &args.send, args.receives ? &args.receive : NULL, bytes, root);
 	else
 		class = build_scatter(&args, bytes, &schedule);
@@ -194,7 +194,7 @@ int mpi_scatterv(const void *sendbuf, struct adi_array sendcounts, struct adi_ar
 	if (class)
 		return class;
 	adi_blocks_hold(&args.send, &args.receive, adi_peers(comm));
-	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, ADI_UNKNOWN_BYTES))
+	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, ADI_UNKNOWN_BYTES, root))
 		class = adi_node_scatterv(comm, &args.send, args.receives ? &args.receive : NULL, root);
 	else
 		class = build(&args, ADI_ALGORITHM_LINEAR, 0, &schedule);

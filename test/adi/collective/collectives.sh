@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Broadcast, barrier, reductions, scans; schedules.
+# Broadcast, barrier, reductions, scans; schedules; counts that disagree.
 . "$top_srcdir/test/adi/common.sh"
 need_mpirun
 with_ranks "1 2 3 5" collective/collectives
 with_ranks "1 2 4" collective/schedules
 with_ranks "1 2 5" collective/sequences
+for n in 2 4; do
+	HEADRACE_TRANSPORT=shm ranks "$n" "$programs/collective/disagree" || fail "disagree, $n ranks"
+done
