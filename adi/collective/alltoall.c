@@ -13,8 +13,8 @@ struct alltoall {
 	struct adi_blocks send, receive;
 };
 
-/* Copies the blocks d with (d & bit) != 0. Block d is at d * bytes in `all`; in `part` the copied blocks are contiguous. to_part: the
- * direction. Returns the size of `part`, bytes. */
+/* Copies the blocks d with (d & bit) != 0. Block d is at d * bytes in `all`; in `part` the copied blocks are contiguous. to_part:
+ * the direction. Returns the size of `part`, bytes. */
 static MPI_Count copy_runs(struct adi_schedule *schedule, char *all, char *part, int n, int bit, MPI_Count bytes, bool to_part)
 {
 	MPI_Count at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Bcast: MPI 5.0, section 6.4. Algorithms: binomial tree; a binomial scatter and a ring allgather (van de Geijn); a chain of all
- * ranks, through which the data flow in segments. The latter two cut the data into pieces of bytes, so data that are not
+ * MPI_Bcast: MPI 5.0, section 6.4. Algorithms: binomial tree; a binomial scatter and a ring allgather (van de Geijn); a chain of
+ * all ranks, through which the data flow in segments. The latter two cut the data into pieces of bytes, so data that are not
  * contiguous go through a packed copy.
  */
 #include "adi/bindings/functions.h"
@@ -176,8 +176,8 @@ static int build(struct adi_schedule **made, const struct adi_levels *levels, vo
 	return MPI_SUCCESS;
 }
 
-/* Two ranks use the segment or messages by their counts, which may disagree. Then the root's way counts, so that neither waits for the
- * other. */
+/* Two ranks use the segment or messages by their counts, which may disagree. Then the root's way counts, so that neither waits for
+ * the other. */
 
 /* This rank uses the segment, and has an error. If the root uses a message, takes it. */
 static int take_message(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root, int class)

@@ -21,8 +21,8 @@ struct adi_blocks {
 	const MPI_Datatype *types; /* committed, except those of empty blocks */
 };
 
-/* Hold the datatypes of blocks that are not empty. While a blocking collective waits, another thread may free them. n: the number of
- * peers. A side without blocks is all 0. */
+/* Hold the datatypes of blocks that are not empty. While a blocking collective waits, another thread may free them. n: the number
+ * of peers. A side without blocks is all 0. */
 void adi_blocks_hold(const struct adi_blocks *send, const struct adi_blocks *receive, int n);
 /* Ends a blocking collective: waits for its schedule, if it has one and class is no error, and releases the datatypes. Returns the
  * error class. */
@@ -112,8 +112,8 @@ static inline enum adi_algorithm adi_choose(enum adi_collective collective, cons
 
 /* For adi_choose_node of a v form: not all ranks know the sizes of the blocks. */
 #define ADI_UNKNOWN_BYTES 1
-/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block, the same at all ranks. root: see
- * adi_node_use. */
+/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block, the same at all ranks.
+ * root: see adi_node_use. */
 static inline bool adi_choose_node(enum adi_collective collective, struct adi_comm *comm, MPI_Count bytes, int root)
 {
 	return adi_node_possible(comm) && adi_node_use(comm, collective, (size_t)bytes, false, root);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Neighbourhood collectives: MPI 5.0, section 8.6. Each rank sends a block to each of its destinations and receives one from each of
- * its sources, all at once.
+ * Neighbourhood collectives: MPI 5.0, section 8.6. Each rank sends a block to each of its destinations and receives one from each
+ * of its sources, all at once.
  *
  * A rank may be a neighbour several times. Messages between the same two ranks pair in the order in which they were posted. Of a
- * graph this is the order of the lists of neighbours. In a Cartesian topology what was sent in the negative direction of a dimension
- * arrives as the block of the positive direction, so receives are posted with the two directions in turn.
+ * graph this is the order of the lists of neighbours. In a Cartesian topology what was sent in the negative direction of a
+ * dimension arrives as the block of the positive direction, so receives are posted with the two directions in turn.
  */
 #include "adi/bindings/functions.h"
 #include "adi/collective/blocks.h"

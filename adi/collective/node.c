@@ -17,18 +17,21 @@
 #define YIELDS_PER_POLL 32
 /* Most polls between two looks at the word, while each of them does something. */
 #define POLLS_TOGETHER 16
-/* After this many polls without work (10 ms or more), or after LONG_MS, a rank sleeps between polls: what it waits for takes long. */
+/* After this many polls without work (10 ms or more), or after LONG_MS, a rank sleeps between polls: what it waits for takes
+ * long. */
 #define POLLS_BEFORE_SLEEP 4000
 #define SLEEP_NS 50000
 /* After this time a rank that waits without rank 0 opens a connection to the awaited rank. Not a number of polls: if other programs
  * use the processors, each yield can take milliseconds. */
 #define LONG_MS 100
-/* If other programs use the processor, a yield takes longer, on average, than YIELD_NS plus YIELD_RANK_NS times the number of ranks.
- * Then the next CROWDED waits sleep instead: a process that wakes up runs before those that have used the processor all the time. */
+/* If other programs use the processor, a yield takes longer, on average, than YIELD_NS plus YIELD_RANK_NS times the number of
+ * ranks. Then the next CROWDED waits sleep instead: a process that wakes up runs before those that have used the processor all the
+ * time. */
 #define YIELD_NS 1000000
 #define YIELD_RANK_NS 50000
 #define CROWDED 256
-/* Pauses before a rank in a barrier looks at the others' flags, if the processors are near or far; barriers for a sample of this. */
+/* Pauses before a rank in a barrier looks at the others' flags, if the processors are near or far; barriers for a sample of
+ * this. */
 #define PAUSES_NEAR 1
 #define PAUSES_FAR 2
 #define BARRIERS_PER_SAMPLE 64
@@ -49,7 +52,8 @@ static void pause_processor(void)
 #endif
 }
 
-/* Asks for a line that this rank will write soon, so that the later store need not wait until the line's readers have given it up. */
+/* Asks for a line that this rank will write soon, so that the later store need not wait until the line's readers have given it
+ * up. */
 static void prefetch_to_write(const void *line)
 {
 #if defined __x86_64__
@@ -204,8 +208,8 @@ static int wait_for(const struct adi_comm *comm, const struct node_state *node, 
 
 /* ---- steps ---- */
 
-/* The slot of a step. Collectives of one step use all slots one after another, and those of up to five steps do not use the slots of
- * the two before. */
+/* The slot of a step. Collectives of one step use all slots one after another, and those of up to five steps do not use the slots
+ * of the two before. */
 static unsigned slot_number(uint64_t seq)
 {
 	return (unsigned)((seq >> NODE_STEP_BITS) * 5 + seq) % NODE_SLOTS;
@@ -233,8 +237,8 @@ size_t adi_node_piece(const struct node_state *node, size_t bytes)
 	return piece < NODE_PIECE_LEAST ? NODE_PIECE_LEAST : piece < NODE_PIECE ? piece : NODE_PIECE;
 }
 
-/* Reserves bytes of this rank's ring for the data of the step. Returns the last step whose data it overwrites, or one whose data have
- * been read then; 0: none. */
+/* Reserves bytes of this rank's ring for the data of the step. Returns the last step whose data it overwrites, or one whose data
+ * have been read then; 0: none. */
 static uint64_t take_ring(struct node_state *node, size_t bytes, uint64_t *place)
 {
 	/* After this call, nothing is known of the data of the first of NODE_SLOTS steps: they must have been read. */
@@ -393,8 +397,8 @@ int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, siz
 /* ---- use ---- */
 
 /* If ranks share processors, the rank that leaves a barrier first would wait until the root of the next broadcast or scatter gets a
- * processor. So if such a collective followed the last barrier, its root leaves the next one first. All ranks know the same, from the
- * order of collectives. */
+ * processor. So if such a collective followed the last barrier, its root leaves the next one first. All ranks know the same, from
+ * the order of collectives. */
 static void follow_barrier(struct node_state *node, bool is_barrier, int root)
 {
 	if (node->after_barrier)

@@ -11,8 +11,8 @@
  * number of the blocking collective in the communicator, and in the last NODE_STEP_BITS bits the number of the step in it. So ranks
  * whose counts disagree, and that take different numbers of steps, agree again in the next collective. slot_of says which slot of a
  * rank is for its data of a step. Data of more than NODE_CHUNK bytes, and if the processors are far apart those of more than
- * NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word has one writer, the
- * rank to which it belongs.
+ * NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word has one writer,
+ * the rank to which it belongs.
  *	on write    The writer waits until done >= the step for which it last used the slot at all ranks: then nobody reads what the
  *	            slot holds. For the ring it waits until done >= the step of the last data that lie where it will write. It
  *	            writes the data and then stores seq in the slot's flag (release). The slot also has the bytes of the rank's data
@@ -25,8 +25,8 @@
  *	on disagreement  A rank stores a flag before its done. So if done of the awaited rank is >= seq and the flag is not seq, that
  *	            rank has not written this step, and will not: the reader returns MPI_ERR_TRUNCATE. It reaches the end of the
  *	            collective as well, so no rank waits for it.
- * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The same
- * holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
+ * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The
+ * same holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
  *	on sleep    If other programs use the processors, or after a long wait, a rank counts itself in `sleepers`, looks at the word
  *	            once more, and sleeps on wake_ups. A rank that has stored a word wakes all sleepers. It looks at `sleepers`
  *	            without a fence, so that a step costs nothing more, and may miss one. So a sleep ends after 50 us.
@@ -45,19 +45,20 @@
 #define NODE_SLOTS 16
 /* More ranks than this use messages. */
 #define NODE_RANKS_MAX 256
-/* A collective with more steps goes on in the numbers of the next one; the ranks know that only if their counts agree. A step has at
- * least 16 KiB of a block of more than 16 KiB. */
+/* A collective with more steps goes on in the numbers of the next one; the ranks know that only if their counts agree. A step has
+ * at least 16 KiB of a block of more than 16 KiB. */
 #define NODE_STEP_BITS 20
 #define NODE_LAST_STEP (((uint64_t)1 << NODE_STEP_BITS) - 1)
 #define NODE_CHUNK 8192
-/* Data of more than this are long. If the processors are far apart, they lie in the ring, and the writer's copies bypass its caches. */
+/* Data of more than this are long. If the processors are far apart, they lie in the ring, and the writer's copies bypass its
+ * caches. */
 #define NODE_SHORT 2048
 #define NODE_INLINE 48
 #define NODE_GIVEN_UP UINT32_MAX
 /* Most data of a rank in a step. */
 #define NODE_LARGE 262144
-/* As large as a processor's second cache: if the readers' caches still held the lines that a rank writes, each line would cost three
- * times as much. */
+/* As large as a processor's second cache: if the readers' caches still held the lines that a rank writes, each line would cost
+ * three times as much. */
 #define NODE_RING ((size_t)1 << 20)
 /* Least and most bytes of a step of a pipeline, if each rank has a processor. */
 #define NODE_PIECE_LEAST 16384
@@ -103,8 +104,8 @@ struct node_state {
 	uint64_t seq;               /* of the last step; between collectives, the last number of the last one */
 	uint64_t used[NODE_SLOTS];  /* the step for which this rank last used each of its slots; 0: none */
 	uint64_t all_done;          /* all ranks have ended at least this step */
-	/* This rank's data in its ring, the last ones: their steps and the places where they begin. Places count all bytes ever written
-	 * and skipped, so the place in the ring is the remainder by NODE_RING. */
+	/* This rank's data in its ring, the last ones: their steps and the places where they begin. Places count all bytes ever
+	 * written and skipped, so the place in the ring is the remainder by NODE_RING. */
 	struct node_run {
 		uint64_t seq, begin;
 	} run[NODE_SLOTS];
@@ -139,9 +140,9 @@ static inline bool adi_blocking_choice(struct adi_comm *comm)
 {
 	return adi_node_possible(comm) || ((struct node_state *)comm->node)->levels;
 }
-/* Whether this blocking collective runs in the segment. All ranks get the same answer if they have the same bytes; the segment may be
- * made now. If it could not be made because a member has died, the answer is yes, and the collective returns the error. Called once in
- * each blocking collective, also in one without data, as it counts them. root: of a broadcast or scatter, else -1. */
+/* Whether this blocking collective runs in the segment. All ranks get the same answer if they have the same bytes; the segment may
+ * be made now. If it could not be made because a member has died, the answer is yes, and the collective returns the error. Called
+ * once in each blocking collective, also in one without data, as it counts them. root: of a broadcast or scatter, else -1. */
 bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered, int root);
 /* The same for a reduction. Only predefined, contiguous datatypes can be reduced in the segment. */
 bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, const struct adi_reduction *reduction);
@@ -166,8 +167,8 @@ int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *sen
 int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 
-/* node_uneven.c: the v forms; alltoallw is alltoallv with a type for each block. send: as above; alltoallv is not in place. most: bytes
- * of the longest block. */
+/* node_uneven.c: the v forms; alltoallw is alltoallv with a type for each block. send: as above; alltoallv is not in place. most:
+ * bytes of the longest block. */
 int adi_node_gatherv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root);
 int adi_node_scatterv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root);
 int adi_node_allgatherv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count most);
@@ -178,11 +179,11 @@ int adi_node_put(const struct node_state *node, const struct adi_blocks *from, i
 int adi_node_get(const char *from, const struct adi_blocks *to, int i, size_t at, size_t bytes);
 int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j);
 
-/* Steps, for the collectives. Return an error class. enter: begins a collective after adi_node_use. begin: ends the last step of the collective, and begins
- * one in which this rank writes at most bytes; afterwards it may write adi_node_data of its rank, and publishes it. skip: the same for a
- * rank that does not write. total: bytes of the rank's data in all steps of the collective. await: waits for the data of a rank; it is
- * an error if they have another total. leave: ends the collective; this rank has read what it needs. Also after an error, so that others
- * do not wait for it. */
+/* Steps, for the collectives. Return an error class. enter: begins a collective after adi_node_use. begin: ends the last step of
+ * the collective, and begins one in which this rank writes at most bytes; afterwards it may write adi_node_data of its rank, and
+ * publishes it. skip: the same for a rank that does not write. total: bytes of the rank's data in all steps of the collective.
+ * await: waits for the data of a rank; it is an error if they have another total. leave: ends the collective; this rank has read
+ * what it needs. Also after an error, so that others do not wait for it. */
 int adi_node_enter(const struct adi_comm *comm, struct node_state *node);
 int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 void adi_node_skip(const struct adi_comm *comm, struct node_state *node);
@@ -190,13 +191,13 @@ void adi_node_leave(const struct adi_comm *comm, struct node_state *node);
 /* Bytes of one step of a pipeline through which `bytes` flow from one rank to others; the same at all ranks. */
 size_t adi_node_piece(const struct node_state *node, size_t bytes);
 /* Fetches the first slot of a later collective for writing, after a step was published. So the later store need not wait until the
- * readers' caches have given up the line. NODE_LATER: for collectives in which writers do not wait for readers. NODE_NEXT: for those in
- * which all ranks wait for each other. */
+ * readers' caches have given up the line. NODE_LATER: for collectives in which writers do not wait for readers. NODE_NEXT: for
+ * those in which all ranks wait for each other. */
 void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node, unsigned calls);
 /*
- * Before a rank waits for another one that probably comes at the same time. If it looked at the other rank's flag before that rank has
- * stored it, the look would cost two more transfers between the processors: the writer takes the line back, and the reader fetches it
- * again. After a barrier the ranks would also leave apart. A pause takes about 20 ns.
+ * Before a rank waits for another one that probably comes at the same time. If it looked at the other rank's flag before that rank
+ * has stored it, the look would cost two more transfers between the processors: the writer takes the line back, and the reader
+ * fetches it again. After a barrier the ranks would also leave apart. A pause takes about 20 ns.
  */
 void adi_node_give_time(const struct node_state *node, int pauses);
 char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
@@ -208,8 +209,8 @@ char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
  */
 void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 bool adi_node_past_caches(const struct node_state *node, size_t bytes);
-/* Measures how long the line of a word of another rank takes. *seen: the value that this rank has last read. UNKNOWN: the other rank has
- * written nothing since, so the line may have been in this rank's cache. */
+/* Measures how long the line of a word of another rank takes. *seen: the value that this rank has last read. UNKNOWN: the other
+ * rank has written nothing since, so the line may have been in this rank's cache. */
 enum node_distance { NODE_UNKNOWN, NODE_NEAR, NODE_FAR };
 enum node_distance adi_node_distance(const _Atomic uint64_t *word, uint64_t *seen);
 void adi_node_copy(const struct node_state *node, void *to, const void *from, size_t bytes);
@@ -221,8 +222,8 @@ int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, s
 int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t total);
 int adi_node_error_broken(const struct adi_comm *comm);
 
-/* Waits until a rank has begun this collective in the segment, or with messages; the caller's rank may use either. *wrote: whether it
- * was in the segment, and the rank has written in the first step. Returns an error class. */
+/* Waits until a rank has begun this collective in the segment, or with messages; the caller's rank may use either. *wrote: whether
+ * it was in the segment, and the rank has written in the first step. Returns an error class. */
 int adi_node_wrote(const struct adi_comm *comm, const struct node_state *node, int rank, bool *wrote);
 
 /* node_segment.c: makes the segment, or exchanges the machines of the ranks. Collective. Sets node->state. */

@@ -76,8 +76,8 @@ int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blo
 			     to_type);
 }
 
-/* Copies a range of a rank's block to itself; the whole block in the first range, if its data are not contiguous. The counts and types
- * of the two sides may differ. */
+/* Copies a range of a rank's block to itself; the whole block in the first range, if its data are not contiguous. The counts and
+ * types of the two sides may differ. */
 static int copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j, MPI_Count bytes, struct range range)
 {
 	if (!from->type->contiguous || !to->type->contiguous || adi_block_bytes(from, i) != bytes)
@@ -88,7 +88,8 @@ static int copy_own(const struct adi_blocks *from, int i, const struct adi_block
 	return MPI_SUCCESS;
 }
 
-/* Begins a step, and writes a range of block 0. A rank that cannot read its own data writes nothing, which is an error at the others. */
+/* Begins a step, and writes a range of block 0. A rank that cannot read its own data writes nothing, which is an error at the
+ * others. */
 static int write_range(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, struct range range)
 {
 	int class = adi_node_begin(comm, node, range.bytes);

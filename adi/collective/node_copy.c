@@ -13,7 +13,8 @@
 /* The processors are near if all of these samples were short: the wrong answer costs more if they are far. */
 #define SAMPLES 0xff
 #define SAMPLES_NUMBER 8
-/* After the first samples, one of this many collectives of long data takes a sample, which costs a transfer between the processors. */
+/* After the first samples, one of this many collectives of long data takes a sample, which costs a transfer between the
+ * processors. */
 #define CALLS_PER_SAMPLE 8
 
 static uint64_t now_ns(void)

@@ -2,8 +2,8 @@
 /*
  * Alltoall with one copy: each rank reads its blocks out of the buffers of the others (process_vm_readv). Two steps of the shared
  * segment (node.h). In the first each rank says where its buffer is. In the second it says whether it could read all its blocks; as
- * each rank waits for all others there, no buffer is used after the collective. If a rank could not read, all ranks do the collective
- * again through the segment.
+ * each rank waits for all others there, no buffer is used after the collective. If a rank could not read, all ranks do the
+ * collective again through the segment.
  */
 #include "config.h"
 

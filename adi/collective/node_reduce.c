@@ -61,8 +61,8 @@ static void combine(const struct part *part, size_t at, char *result, size_t byt
 	}
 }
 
-/* Begins a step in which this rank writes its data, except [skip, skip + skipped), which only this rank reads. If the operation does
- * not commute and the result goes to the place of the data, they are written too, and are read from the segment. */
+/* Begins a step in which this rank writes its data, except [skip, skip + skipped), which only this rank reads. If the operation
+ * does not commute and the result goes to the place of the data, they are written too, and are read from the segment. */
 static int write_part(struct part *part, const char *from, const char *result, size_t skip, size_t skipped)
 {
 	int class = adi_node_begin(part->comm, part->node, part->bytes);

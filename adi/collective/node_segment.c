@@ -112,8 +112,8 @@ static int open_connections(const struct adi_comm *comm)
 	return 0;
 }
 
-/* All ranks must agree on whether the machines are known, and from which nonblocking collective on: some ranks may have started more
- * of them than others, and these have one level. */
+/* All ranks must agree on whether the machines are known, and from which nonblocking collective on: some ranks may have started
+ * more of them than others, and these have one level. */
 static int find_levels(struct adi_comm *comm, struct node_state *node)
 {
 	struct adi_levels *levels;

@@ -2,30 +2,31 @@
 /*
  * Gatherv, scatterv, allgatherv, alltoallv and alltoallw in a shared segment: node.h has the protocol. Only the sender and the
  * receiver of a block know its size. So there is one step, whatever the sizes. A block up to a limit (limit_of_one,
- * limit_of_several) goes through the segment, a longer one is a message. The sender's size decides, and the receiver learns it from the
- * segment: if the receiver expects another size, it returns an error, and the sender does not wait for it. A rank that sends to several
- * ranks writes a table of the places of the blocks before them. An allgatherv, and an alltoallv or alltoallw of two ranks, are
- * different: all ranks know all sizes, so these take as many steps as the longest block needs.
+ * limit_of_several) goes through the segment, a longer one is a message. The sender's size decides, and the receiver learns it from
+ * the segment: if the receiver expects another size, it returns an error, and the sender does not wait for it. A rank that sends to
+ * several ranks writes a table of the places of the blocks before them. An allgatherv, and an alltoallv or alltoallw of two ranks,
+ * are different: all ranks know all sizes, so these take as many steps as the longest block needs.
  */
 #include "adi/collective/blocks.h"
 #include "adi/collective/node.h"
 
 #include <string.h>
 
-/* Up to this number of ranks, blocks of a gatherv up to NODE_PIECE go through the segment, with more ranks up to MANY_RANKS_BYTES. */
+/* Up to this number of ranks, blocks of a gatherv up to NODE_PIECE go through the segment, with more ranks up to
+ * MANY_RANKS_BYTES. */
 #define FEW_RANKS 16
 #define MANY_RANKS_BYTES 8192
 
-/* The table: where the block of each rank begins, in the data of the step, and where the last one ends. A rank without a block has the
- * place of the next one. So has a rank whose block is a message; LONG is added to its place. */
+/* The table: where the block of each rank begins, in the data of the step, and where the last one ends. A rank without a block has
+ * the place of the next one. So has a rank whose block is a message; LONG is added to its place. */
 #define LONG ((uint32_t)1 << 31)
 static size_t table_bytes(const struct adi_comm *comm)
 {
 	return ((size_t)comm->size + 1) * sizeof(uint32_t);
 }
 
-/* The longest block that goes through the segment, if a rank sends to several ranks. most: an upper limit, even if the step has room
- * for more. */
+/* The longest block that goes through the segment, if a rank sends to several ranks. most: an upper limit, even if the step has
+ * room for more. */
 static size_t limit_of_several(const struct adi_comm *comm, size_t most)
 {
 	size_t share = (NODE_LARGE - table_bytes(comm)) / (size_t)(comm->size - 1);

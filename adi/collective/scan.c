@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Scan and MPI_Exscan: MPI 5.0, sections 6.11 and 6.12. Algorithm of Hillis and Steele (1986): before the round with distance d,
- * each rank has the result over itself and the d - 1 ranks before it. It sends it to the rank d after it, and combines it with what
- * the rank d before it sends, in the order of ranks.
+ * MPI_Scan and MPI_Exscan: MPI 5.0, sections 6.11 and 6.12. Algorithm of Hillis and Steele (1986): before the round with distance
+ * d, each rank has the result over itself and the d - 1 ranks before it. It sends it to the rank d after it, and combines it with
+ * what the rank d before it sends, in the order of ranks.
  */
 #include "adi/bindings/functions.h"
 #include "adi/collective/reduction.h"

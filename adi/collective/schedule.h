@@ -59,8 +59,8 @@ void adi_schedule_call(struct adi_schedule *schedule, int (*function)(void *argu
 /* Ends a round. */
 void adi_schedule_round(struct adi_schedule *schedule);
 
-/* Each takes over the schedule, and takes its tags. Returns an error class. wait: runs it to its end. start: *request completes with it.
- * persistent: *request is inactive; each start runs the schedule once. */
+/* Each takes over the schedule, and takes its tags. Returns an error class. wait: runs it to its end. start: *request completes
+ * with it. persistent: *request is inactive; each start runs the schedule once. */
 int adi_schedule_wait(struct adi_schedule *schedule);
 int adi_schedule_start(struct adi_schedule *schedule, MPI_Request *request);
 int adi_schedule_persistent(struct adi_schedule *schedule, MPI_Request *request);

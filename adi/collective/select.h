@@ -38,9 +38,9 @@ enum adi_algorithm {
 	ADI_ALGORITHMS
 };
 
-/* bytes: of the whole vector, or of one block (gather, scatter, allgather, alltoall), the same at all ranks. ranks > 1. ordered: the
- * operation does not commute. may: ADI_MAY_NODE for a blocking collective if the ranks share a segment, ADI_MAY_TWO_LEVEL if their
- * machines are known. All ranks of a collective must get the same answer from the same arguments. */
+/* bytes: of the whole vector, or of one block (gather, scatter, allgather, alltoall), the same at all ranks. ranks > 1. ordered:
+ * the operation does not commute. may: ADI_MAY_NODE for a blocking collective if the ranks share a segment, ADI_MAY_TWO_LEVEL if
+ * their machines are known. All ranks of a collective must get the same answer from the same arguments. */
 enum { ADI_MAY_NODE = 1, ADI_MAY_TWO_LEVEL = 2 };
 enum adi_algorithm adi_select(enum adi_collective collective, size_t bytes, int ranks, bool ordered, unsigned may);
 

@@ -197,8 +197,8 @@ void adi_two_level_bcast(struct adi_schedule *schedule, const struct adi_levels 
 	adi_build_bcast(schedule, buf, count, type, way.top);
 }
 
-/* Reduces the vectors of this machine at its leader. Returns where the partial result is: at `into`, or, if the machine has one rank,
- * where the rank's data are. */
+/* Reduces the vectors of this machine at its leader. Returns where the partial result is: at `into`, or, if the machine has one
+ * rank, where the rank's data are. */
 static const void *reduce_local(const struct adi_two_level *way, const struct adi_reduction *reduction, void *into)
 {
 	struct adi_reduction here = *reduction;

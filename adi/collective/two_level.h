@@ -25,7 +25,8 @@ struct adi_levels {
 	int *local;    /* [ranks[mine]]: ranks of this machine */
 };
 
-/* Exchanges the machines. Collective. *levels is NULL if there is one machine, or no machine with two ranks. Returns an error class. */
+/* Exchanges the machines. Collective. *levels is NULL if there is one machine, or no machine with two ranks. Returns an error
+ * class. */
 int adi_levels_make(struct adi_comm *comm, struct adi_levels **levels);
 void adi_levels_free(struct adi_levels *levels);
 
@@ -47,7 +48,8 @@ struct adi_two_level {
 	int root;                         /* the root's machine */
 };
 
-/* The root is the leader of its machine, and the lowest rank is on other machines. False: no memory, which the schedule remembers. */
+/* The root is the leader of its machine, and the lowest rank is on other machines. False: no memory, which the schedule
+ * remembers. */
 bool adi_two_level_start(struct adi_two_level *way, struct adi_schedule *schedule, const struct adi_levels *levels, int root);
 
 void adi_two_level_barrier(struct adi_schedule *schedule, const struct adi_levels *levels);

@@ -281,7 +281,8 @@ void window_adapter_end(void);
 /* ---- sends.c: sends whose memory is in use ---- */
 
 /* Sends. Until the send is complete, memory (owned; may be NULL) is kept, and *sending is one higher. Then request (may be NULL)
- * completes; if *sending is 0 then, window_origin_idle(origin) is called (origin may be NULL). Returns an error class; memory is freed also on failure; request is then the caller's. */
+ * completes; if *sending is 0 then, window_origin_idle(origin) is called (origin may be NULL). Returns an error class; memory is
+ * freed also on failure; request is then the caller's. */
 int window_send(struct adi_peer *peer, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 		unsigned flags, void *memory, int *sending, struct adi_win_origin *origin, struct adi_request *request);
 /* A message without payload. to: the target or origin by its rank in the window. */
