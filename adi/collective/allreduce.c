@@ -92,7 +92,8 @@ static void ring_step(const struct adi_vector *vector, const char *to, int in, c
 		adi_schedule_receive(vector->schedule, adi_vector_at(vector, to, in_at), in_n, type,
 				     (comm->rank + comm->size - 1) % comm->size);
 	if (out_n)
-		adi_schedule_send(vector->schedule, adi_vector_at(vector, from, out_at), out_n, type, (comm->rank + 1) % comm->size);
+		adi_schedule_send(vector->schedule, adi_vector_at(vector, from, out_at), out_n, type,
+				  (comm->rank + 1) % comm->size);
 	adi_schedule_round(vector->schedule);
 }
 
@@ -123,8 +124,8 @@ void adi_build_allreduce(struct adi_schedule *schedule, const struct adi_reducti
 {
 	const struct adi_comm *comm = adi_schedule_comm(schedule);
 	if (comm->size == 1) {
-		adi_schedule_copy(schedule, reduction->send, reduction->count, reduction->type, reduction->receive, reduction->count,
-				  reduction->type);
+		adi_schedule_copy(schedule, reduction->send, reduction->count, reduction->type, reduction->receive,
+				  reduction->count, reduction->type);
 		return;
 	}
 	switch (adi_select(ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(reduction), comm->size, !reduction->op->commutative, 0)) {

@@ -33,7 +33,8 @@ static void bruck(struct adi_schedule *schedule, const struct alltoall *args, MP
 	int n = args->comm->size, rank = args->comm->rank;
 	const struct adi_blocks *from = args->in_place ? &args->receive : &args->send;
 	char *all = adi_schedule_memory(schedule, (size_t)(n * bytes));
-	char *going = adi_schedule_memory(schedule, (size_t)(n * bytes)), *coming = adi_schedule_memory(schedule, (size_t)(n * bytes));
+	char *going = adi_schedule_memory(schedule, (size_t)(n * bytes)),
+	     *coming = adi_schedule_memory(schedule, (size_t)(n * bytes));
 	if (!all || !going || !coming)
 		return;
 	adi_blocks_pack(schedule, from, rank, n - rank, all);

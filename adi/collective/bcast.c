@@ -161,8 +161,8 @@ static int check(void *buf, MPI_Count count, MPI_Datatype datatype, int root, co
 }
 
 /* levels: NULL: one level. */
-static int build(struct adi_schedule **made, const struct adi_levels *levels, void *buf, MPI_Count count, struct adi_type *type, int root,
-		 struct adi_comm *comm)
+static int build(struct adi_schedule **made, const struct adi_levels *levels, void *buf, MPI_Count count, struct adi_type *type,
+		 int root, struct adi_comm *comm)
 {
 	struct adi_schedule *schedule = *made = adi_schedule_new(comm);
 	if (!schedule)
@@ -203,7 +203,8 @@ static int expect_message(struct adi_comm *comm, int root)
 	if (class || !wrote)
 		return class;
 	adi_schedule_none(comm);
-	return adi_error(MPI_ERR_TRUNCATE, "rank %d of communicator %s broadcasts fewer bytes than this rank has counted; they must "
+	return adi_error(MPI_ERR_TRUNCATE,
+			 "rank %d of communicator %s broadcasts fewer bytes than this rank has counted; they must "
 			 "agree", root, comm->name);
 }
 

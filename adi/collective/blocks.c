@@ -147,7 +147,8 @@ void adi_block_send(struct adi_schedule *schedule, const struct adi_blocks *bloc
 void adi_block_receive(struct adi_schedule *schedule, const struct adi_blocks *blocks, int i, int peer)
 {
 	if (adi_block_bytes(blocks, i))
-		adi_schedule_receive(schedule, adi_block_at(blocks, i), adi_block_count(blocks, i), adi_block_type(blocks, i), peer);
+		adi_schedule_receive(schedule, adi_block_at(blocks, i), adi_block_count(blocks, i), adi_block_type(blocks, i),
+				     peer);
 }
 
 void adi_block_copy(struct adi_schedule *schedule, const struct adi_blocks *from, int i, const struct adi_blocks *to, int j)
@@ -155,8 +156,8 @@ void adi_block_copy(struct adi_schedule *schedule, const struct adi_blocks *from
 	if (!adi_block_bytes(from, i))
 		return;
 	if (adi_block_bytes(to, j))
-		adi_schedule_copy(schedule, adi_block_at(from, i), adi_block_count(from, i), adi_block_type(from, i), adi_block_at(to, j),
-				  adi_block_count(to, j), adi_block_type(to, j));
+		adi_schedule_copy(schedule, adi_block_at(from, i), adi_block_count(from, i), adi_block_type(from, i),
+				  adi_block_at(to, j), adi_block_count(to, j), adi_block_type(to, j));
 	else /* The copy reports that the data are longer than the buffer. */
 		adi_schedule_copy(schedule, adi_block_at(from, i), adi_block_count(from, i), adi_block_type(from, i), NULL, 0,
 				  adi_type_byte);
@@ -168,8 +169,8 @@ void adi_blocks_pack(struct adi_schedule *schedule, const struct adi_blocks *fro
 	for (int i = first; i < first + n; i += each) {
 		MPI_Count bytes = adi_block_bytes(from, i) * each;
 		if (bytes)
-			adi_schedule_copy(schedule, adi_block_at(from, i), adi_block_count(from, i) * each, adi_block_type(from, i), to,
-					  bytes, adi_type_byte);
+			adi_schedule_copy(schedule, adi_block_at(from, i), adi_block_count(from, i) * each, adi_block_type(from, i),
+					  to, bytes, adi_type_byte);
 		to += bytes;
 	}
 }

@@ -26,7 +26,8 @@ struct adi_blocks {
 void adi_blocks_hold(const struct adi_blocks *send, const struct adi_blocks *receive, int n);
 /* Ends a blocking collective: waits for its schedule, if it has one and class is no error, and releases the datatypes. Returns the
  * error class. */
-int adi_blocks_end(int class, struct adi_schedule *schedule, const struct adi_blocks *send, const struct adi_blocks *receive, int n);
+int adi_blocks_end(int class, struct adi_schedule *schedule, const struct adi_blocks *send, const struct adi_blocks *receive,
+		   int n);
 
 /* The side of a collective to which arguments belong; for the names of arguments in errors. */
 enum adi_side { ADI_SENDS, ADI_RECEIVES };

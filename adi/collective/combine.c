@@ -150,7 +150,8 @@ void adi_vector_halve(struct adi_vector *vector)
 		keep_half(vector->rank, mask, &lo, &hi);
 		keep_half(number, mask, &away_lo, &away_hi);
 		if (hi > lo)
-			adi_schedule_receive(schedule, adi_vector_at(vector, adi_vector_target(vector), lo), hi - lo, type, partner);
+			adi_schedule_receive(schedule, adi_vector_at(vector, adi_vector_target(vector), lo), hi - lo, type,
+					     partner);
 		if (away_hi > away_lo)
 			adi_schedule_send(schedule, adi_vector_at(vector, adi_vector_source(vector), away_lo), away_hi - away_lo,
 					  type, partner);

@@ -36,7 +36,8 @@ void adi_exchange(struct adi_schedule *schedule, const struct adi_comm *comm, co
 		int to = (comm->rank + step) % n, from = (comm->rank + n - step) % n;
 		if (!comm->inter && !step)
 			continue;
-		MPI_Count bytes = (to < peers ? adi_block_bytes(send, to) : 0) + (from < peers ? adi_block_bytes(receive, from) : 0);
+		MPI_Count bytes = (to < peers ? adi_block_bytes(send, to) : 0) +
+				  (from < peers ? adi_block_bytes(receive, from) : 0);
 		if (!bytes)
 			continue;
 		if (!load_step(&load, bytes))

@@ -114,7 +114,8 @@ static int poll(const struct adi_comm *comm, const struct node_state *node, int 
 
 static int error_steps(const struct adi_comm *comm, int rank)
 {
-	return adi_error(MPI_ERR_TRUNCATE, "rank %d of communicator %s has no data for this rank in this collective; the counts of all "
+	return adi_error(MPI_ERR_TRUNCATE,
+			 "rank %d of communicator %s has no data for this rank in this collective; the counts of all "
 			 "ranks must agree", rank, comm->name);
 }
 

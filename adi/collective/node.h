@@ -22,18 +22,18 @@
  *	after read  The reader stores seq in its done (release: its reads precede). The writer's acquire of done pairs with it.
  *	            A rank that reads nothing in a step stores seq all the same. At the end of a collective, also after an error and
  *	            if the rank takes no step, it stores the last number that this collective could have.
- *	on disagreement  A rank stores a flag before its done. So if done of the awaited rank is >= seq and the flag is not seq, that
- *	            rank has not written this step, and will not: the reader returns MPI_ERR_TRUNCATE. It reaches the end of the
- *	            collective as well, so no rank waits for it.
+ *	on disagreement  A rank stores a flag before its done. So if done of the awaited rank is >= seq and the flag is not seq,
+ *	            that rank has not written this step, and will not: the reader returns MPI_ERR_TRUNCATE. It reaches the end of
+ *	            the collective as well, so no rank waits for it.
  * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The
  * same holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
- *	on sleep    If other programs use the processors, or after a long wait, a rank counts itself in `sleepers`, looks at the word
- *	            once more, and sleeps on wake_ups. A rank that has stored a word wakes all sleepers. It looks at `sleepers`
+ *	on sleep    If other programs use the processors, or after a long wait, a rank counts itself in `sleepers`, looks at the
+ *	            word once more, and sleeps on wake_ups. A rank that has stored a word wakes all sleepers. It looks at `sleepers`
  *	            without a fence, so that a step costs nothing more, and may miss one. So a sleep ends after 50 us.
- *	on death    A rank that sees that a member has died stores 1 + the member's rank in `broken`, unless another rank has done so.
- *	            Nobody clears it. All waiting ranks, and all later calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection
- *	            to each member, so some living member sees each death. In a reduction or a gather rank 0 can leave before the
- *	            root. So a root that waits long for a rank opens a connection to it.
+ *	on death    A rank that sees that a member has died stores 1 + the member's rank in `broken`, unless another rank has done
+ *	            so. Nobody clears it. All waiting ranks, and all later calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a
+ *	            connection to each member, so some living member sees each death. In a reduction or a gather rank 0 can leave
+ *	            before the root. So a root that waits long for a rank opens a connection to it.
  */
 #ifndef ADI_COLLECTIVE_NODE_H
 #define ADI_COLLECTIVE_NODE_H
@@ -71,7 +71,7 @@
 
 struct node_slot {
 	_Alignas(64) _Atomic uint64_t flag;
-	uint64_t total;             /* bytes of the rank's data in this collective, of which the step has a part; 0 after an error */
+	uint64_t total;             /* bytes of the rank's data in this collective: the step has a part; 0 after an error */
 	union {
 		char data[NODE_INLINE]; /* data of at most this size */
 		uint64_t at;        /* where more data lie: offset in the rank's data, in the slot's chunk or in the ring */
@@ -85,7 +85,7 @@ struct node_member {
 
 struct node_shared {
 	_Alignas(64) uint64_t cookie[2]; /* random: that a process has mapped the right memory */
-	_Alignas(64) _Atomic uint32_t broken; /* 0; 1 + rank of the member that has died; NODE_GIVEN_UP: another error of a member */
+	_Alignas(64) _Atomic uint32_t broken; /* 0; 1 + rank of the member that has died; NODE_GIVEN_UP: another error */
 	_Atomic uint32_t sleepers;       /* ranks that sleep until wake-ups change */
 	_Atomic uint32_t wake_ups;       /* futex: a rank that has stored a flag or `done` adds 1 if there are sleepers */
 	_Alignas(64) struct node_member member[];
@@ -161,11 +161,13 @@ struct adi_blocks;
 int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes);
 int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes);
 /* node_direct.c: the same with one copy. send is not NULL. *done: false if a rank could not read, and nothing has been done. */
-int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes,
-			     bool *done);
+int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive,
+			     MPI_Count bytes, bool *done);
 /* send: of ranks but the root, and of the root if its block is not in place. receive: of the root. */
-int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
-int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
+int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes,
+		    int root);
+int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes,
+		     int root);
 
 /* node_uneven.c: the v forms; alltoallw is alltoallv with a type for each block. send: as above; alltoallv is not in place. most:
  * bytes of the longest block. */

@@ -37,7 +37,8 @@ static void payload_put(struct payload *payload, const void *from, size_t bytes)
 }
 
 /* total: of all pieces. */
-static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct payload *payload, size_t bytes, size_t total, int root)
+static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct payload *payload, size_t bytes, size_t total,
+		       int root)
 {
 	if (comm->rank == root) {
 		int class = adi_node_begin(comm, node, bytes);

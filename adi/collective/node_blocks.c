@@ -69,11 +69,12 @@ int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blo
 		return MPI_SUCCESS;
 	struct adi_type *from_type = type_of(from, i), *to_type = type_of(to, j);
 	if (from_type->contiguous && to_type->contiguous && bytes == room) {
-		memcpy((char *)adi_block_at(to, j) + to_type->true_lb, (char *)adi_block_at(from, i) + from_type->true_lb, (size_t)bytes);
+		memcpy((char *)adi_block_at(to, j) + to_type->true_lb, (char *)adi_block_at(from, i) + from_type->true_lb,
+		       (size_t)bytes);
 		return MPI_SUCCESS;
 	}
-	return adi_type_copy(adi_block_at(from, i), adi_block_count(from, i), from_type, adi_block_at(to, j), adi_block_count(to, j),
-			     to_type);
+	return adi_type_copy(adi_block_at(from, i), adi_block_count(from, i), from_type, adi_block_at(to, j),
+			     adi_block_count(to, j), to_type);
 }
 
 /* Copies a range of a rank's block to itself; the whole block in the first range, if its data are not contiguous. The counts and
@@ -109,7 +110,8 @@ static int write_others(const struct adi_comm *comm, struct node_state *node, co
 	if (class)
 		return class;
 	char *to = adi_node_data(node, rank, all);
-	if (all <= NODE_SHORT && (MPI_Count)range.bytes == adi_block_bytes(send, 0) && send->type->contiguous && adi_blocks_joined(send)) {
+	if (all <= NODE_SHORT && (MPI_Count)range.bytes == adi_block_bytes(send, 0) && send->type->contiguous &&
+	    adi_blocks_joined(send)) {
 		const char *from = (char *)adi_block_at(send, 0) + send->type->true_lb;
 		size_t before = (size_t)rank * range.bytes;
 		memcpy(to, from, before);
@@ -157,7 +159,8 @@ int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, con
 {
 	struct node_state *node = comm->node;
 	int class = start(comm, node, bytes);
-	struct adi_blocks own = { .buf = (uintptr_t)adi_block_at(receive, comm->rank), .count = receive->count, .type = receive->type };
+	struct adi_blocks own = { .buf = (uintptr_t)adi_block_at(receive, comm->rank), .count = receive->count,
+				  .type = receive->type };
 	for (size_t at = 0; at < (size_t)bytes && !class; at += NODE_LARGE) {
 		struct range range = range_at(at, bytes, NODE_LARGE);
 		class = write_range(comm, node, send ? send : &own, range);
@@ -222,7 +225,8 @@ static int gather_range(struct adi_comm *comm, const struct adi_blocks *send, co
 	return class;
 }
 
-int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root)
+int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes,
+		    int root)
 {
 	struct node_state *node = comm->node;
 	int class = start(comm, node, bytes);
@@ -253,7 +257,8 @@ static int scatter_range(struct adi_comm *comm, const struct adi_blocks *send, c
 	return class;
 }
 
-int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root)
+int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes,
+		     int root)
 {
 	struct node_state *node = comm->node;
 	int class = start(comm, node, bytes);

@@ -74,7 +74,8 @@ static enum state read_block(const struct adi_comm *comm, const struct node_stat
 	int error = pull(node, &offer, comm->rank, (char *)adi_block_at(receive, i) + receive->type->true_lb,
 			 (size_t)bytes);
 	if (error)
-		hr_log(HR_LOG_INFO, "collectives of %s copy through the segment: process_vm_readv: %s", comm->name, strerror(-error));
+		hr_log(HR_LOG_INFO, "collectives of %s copy through the segment: process_vm_readv: %s", comm->name,
+		       strerror(-error));
 	return error ? NEVER : READ;
 }
 
@@ -111,8 +112,8 @@ static int agree(const struct adi_comm *comm, struct node_state *node, enum stat
 	return class;
 }
 
-int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes,
-			     bool *done)
+int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive,
+			     MPI_Count bytes, bool *done)
 {
 	struct node_state *node = comm->node;
 	enum state worst = READ;
@@ -130,7 +131,8 @@ int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *sen
 	node->no_direct = worst == NEVER;
 	*done = worst == READ || class;
 	if (!class && worst == WRONG_BYTES)
-		class = adi_error(MPI_ERR_TRUNCATE, "the blocks of the ranks of communicator %s have different sizes; they must agree",
+		class = adi_error(MPI_ERR_TRUNCATE,
+				  "the blocks of the ranks of communicator %s have different sizes; they must agree",
 				  comm->name);
 	return class;
 }

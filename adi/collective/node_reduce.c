@@ -203,7 +203,8 @@ int adi_node_allreduce(struct adi_comm *comm, const struct adi_reduction *reduct
 	size_t most = whole(&part, NODE_LARGE);
 	for (size_t at = 0; at < bytes && !class; at += part.bytes) {
 		part.bytes = least(bytes - at, most);
-		class = (small ? everywhere : by_shares)(&part, (const char *)reduction->send + at, (char *)reduction->receive + at);
+		class = (small ? everywhere : by_shares)(&part, (const char *)reduction->send + at,
+							 (char *)reduction->receive + at);
 	}
 	adi_node_leave(comm, part.node);
 	return class;

@@ -156,8 +156,8 @@ static int write_blocks(const struct adi_comm *comm, struct node_state *node, co
 }
 
 /* Reads this rank's block from what a rank has written, or learns that the block is a message. */
-static int read_block(const struct adi_comm *comm, const struct node_state *node, int writer, const struct adi_blocks *receive, int i,
-		      size_t limit, struct senders *senders)
+static int read_block(const struct adi_comm *comm, const struct node_state *node, int writer, const struct adi_blocks *receive,
+		      int i, size_t limit, struct senders *senders)
 {
 	size_t all, bytes = (size_t)adi_block_bytes(receive, i);
 	uint32_t place[2] = { 0 }; /* begin and end */
@@ -167,7 +167,7 @@ static int read_block(const struct adi_comm *comm, const struct node_state *node
 	const char *from = adi_node_data(node, writer, all);
 	if (all >= table_bytes(comm) && all <= NODE_LARGE)
 		memcpy(place, from + (size_t)comm->rank * sizeof *place, sizeof place);
-	else /* the writer had an error, and sends its long blocks: this rank can only suppose that its sizes are those of the writer */
+	else /* after an error the writer sends its long blocks all the same: this rank can only suppose that the sizes agree */
 		place[0] = bytes > limit ? LONG : 0;
 	senders_add(senders, writer, place[0] & LONG);
 	if (place[0] & LONG && bytes > limit)
@@ -179,8 +179,8 @@ static int read_block(const struct adi_comm *comm, const struct node_state *node
 	return bytes ? adi_node_get(from + place[0], receive, i, 0, bytes) : MPI_SUCCESS;
 }
 
-static int gather_one(const struct adi_comm *comm, const struct node_state *node, int i, const struct adi_blocks *receive, size_t limit,
-		      struct senders *senders)
+static int gather_one(const struct adi_comm *comm, const struct node_state *node, int i, const struct adi_blocks *receive,
+		      size_t limit, struct senders *senders)
 {
 	size_t bytes = (size_t)adi_block_bytes(receive, i), theirs;
 	int class = adi_node_await_some(comm, node, i, &theirs);
@@ -209,8 +209,8 @@ static int gather_write(const struct adi_comm *comm, struct node_state *node, co
 	return class;
 }
 
-static int gather_short(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root, size_t limit,
-			struct senders *senders)
+static int gather_short(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root,
+			size_t limit, struct senders *senders)
 {
 	struct node_state *node = comm->node;
 	int class = MPI_SUCCESS;
@@ -230,8 +230,8 @@ static int gather_short(struct adi_comm *comm, const struct adi_blocks *send, co
 	return class;
 }
 
-static int scatter_short(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root, size_t limit,
-			 struct senders *senders)
+static int scatter_short(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root,
+			 size_t limit, struct senders *senders)
 {
 	struct node_state *node = comm->node;
 	int class;
@@ -358,7 +358,8 @@ int adi_node_alltoallv(struct adi_comm *comm, const struct adi_blocks *send, con
 	return class ? class : other;
 }
 
-static int allgather_step(struct adi_comm *comm, const struct adi_blocks *send, int own, const struct adi_blocks *receive, size_t at)
+static int allgather_step(struct adi_comm *comm, const struct adi_blocks *send, int own, const struct adi_blocks *receive,
+			  size_t at)
 {
 	struct node_state *node = comm->node;
 	size_t total = (size_t)adi_block_bytes(receive, comm->rank), mine = (size_t)adi_block_bytes(send, own);

@@ -24,7 +24,8 @@ static void build_binomial(struct adi_schedule *schedule, const struct adi_reduc
 		if (leaf)
 			adi_vector_start(&vector, schedule, &here);
 		leaf = false;
-		adi_schedule_receive(schedule, adi_vector_target(&vector), here.count, here.type, ((relative | mask) + top) % comm->size);
+		adi_schedule_receive(schedule, adi_vector_target(&vector), here.count, here.type,
+				     ((relative | mask) + top) % comm->size);
 		adi_schedule_round(schedule);
 		adi_vector_combine(&vector, 0, here.count, true);
 	}

@@ -174,7 +174,8 @@ static void build_inter(struct blocks *blocks)
 		adi_schedule_receive(schedule, reduction->receive, count, reduction->type, 0);
 	for (int i = 1; comm->rank == 0 && i < comm->size; i++)
 		if (block_count(blocks, i))
-			adi_schedule_send(schedule, at(blocks, arrived, blocks->start[i]), block_count(blocks, i), reduction->type, i);
+			adi_schedule_send(schedule, at(blocks, arrived, blocks->start[i]), block_count(blocks, i), reduction->type,
+					  i);
 	if (comm->rank == 0)
 		adi_schedule_copy(schedule, arrived, count, reduction->type, reduction->receive, count, reduction->type);
 	adi_schedule_inside(schedule, false);
@@ -212,8 +213,8 @@ static int check(const struct arguments *arguments, struct adi_reduction *reduct
 	bool in_place = arguments->send == MPI_IN_PLACE;
 	class = adi_check_buffer(arguments->send, total, reduction->type, !comm->inter, "sendbuf");
 	if (!class)
-		class = adi_check_buffer(arguments->receive, in_place ? total : count_of(arguments, comm->rank), reduction->type, false,
-					 "recvbuf");
+		class = adi_check_buffer(arguments->receive, in_place ? total : count_of(arguments, comm->rank), reduction->type,
+					 false, "recvbuf");
 	if (!class && arguments->send == arguments->receive && total > 0 && !reduction->type->contents)
 		class = adi_error(MPI_ERR_BUFFER, "sendbuf and recvbuf are the same buffer; valid: MPI_IN_PLACE");
 	reduction->send = in_place ? arguments->receive : arguments->send;

@@ -30,9 +30,9 @@ struct adi_levels {
 int adi_levels_make(struct adi_comm *comm, struct adi_levels **levels);
 void adi_levels_free(struct adi_levels *levels);
 
-/* *levels: the levels if this blocking collective has the two-level algorithm, else NULL. All ranks get the same answer; the machines
- * may be exchanged now. After adi_node_use has said no. Returns an error class: if the exchange has failed at this rank, other ranks
- * may know the machines. */
+/* *levels: the levels if this blocking collective has the two-level algorithm, else NULL. All ranks get the same answer; the
+ * machines may be exchanged now. After adi_node_use has said no. Returns an error class: if the exchange has failed at this rank,
+ * other ranks may know the machines. */
 int adi_two_level_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered,
 		      const struct adi_levels **levels);
 /* The same for a nonblocking or persistent collective: if the machines are known. */

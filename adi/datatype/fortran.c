@@ -128,7 +128,8 @@ int mpi_type_match_size(int typeclass, int size, MPI_Datatype *datatype)
 			*datatype = known[i].type;
 			return MPI_SUCCESS;
 		}
-	return adi_error(MPI_ERR_ARG, "size is %d; no datatype of typeclass %d has this size; valid: MPI_TYPECLASS_INTEGER with 1 to 16 bytes, "
+	return adi_error(MPI_ERR_ARG,
+			 "size is %d; no datatype of typeclass %d has this size; valid: MPI_TYPECLASS_INTEGER with 1 to 16 bytes, "
 			 "_REAL with 2 to 16, _COMPLEX with 4 to 32", typeclass, size);
 }
 

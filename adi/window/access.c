@@ -10,7 +10,8 @@
 
 static int range_error(const struct adi_win *win, int rank, MPI_Aint disp, MPI_Count bytes)
 {
-	return adi_error(MPI_ERR_RMA_RANGE, "target_disp %" PRId64 " and %" PRId64 " bytes lie outside the memory of rank %d, %" PRId64
+	return adi_error(MPI_ERR_RMA_RANGE,
+			 "target_disp %" PRId64 " and %" PRId64 " bytes lie outside the memory of rank %d, %" PRId64
 			 " bytes in units of %" PRId64, (int64_t)disp, (int64_t)bytes, rank, (int64_t)win->target[rank].size,
 			 (int64_t)win->target[rank].disp_unit);
 }
@@ -32,7 +33,8 @@ static int place_check(const struct adi_win *win, struct window_access_args *arg
 		args->offset = disp;
 		if (args->rank != win->comm->rank || window_attached(win, (char *)(uintptr_t)disp + first, bytes))
 			return MPI_SUCCESS;
-		return adi_error(MPI_ERR_RMA_RANGE, "no attached memory at address %#" PRIx64 ", %" PRId64 " bytes", (int64_t)disp, (int64_t)bytes);
+		return adi_error(MPI_ERR_RMA_RANGE, "no attached memory at address %#" PRIx64 ", %" PRId64 " bytes", (int64_t)disp,
+				 (int64_t)bytes);
 	}
 	if (__builtin_mul_overflow((MPI_Count)disp, (MPI_Count)target->disp_unit, &args->offset) ||
 	    __builtin_add_overflow((MPI_Count)args->offset, first, &first) || first < 0 ||
@@ -43,7 +45,8 @@ static int place_check(const struct adi_win *win, struct window_access_args *arg
 
 static int fit_error(MPI_Count from, MPI_Count to)
 {
-	return adi_error(MPI_ERR_TRUNCATE, "%" PRId64 " bytes of data do not fit into %" PRId64 " bytes", (int64_t)from, (int64_t)to);
+	return adi_error(MPI_ERR_TRUNCATE, "%" PRId64 " bytes of data do not fit into %" PRId64 " bytes", (int64_t)from,
+			 (int64_t)to);
 }
 
 /* An operation without an effect. */
@@ -122,19 +125,21 @@ static int get(struct adi_win *win, struct window_access_args *args, MPI_Aint di
 	return window_is_local(win, args->rank) ? done(args, window_local_get(win, args)) : window_remote_get(win, args);
 }
 
-int mpi_put(const void *origin_addr, MPI_Count origin_count, struct adi_type *origin_datatype, int target_rank, MPI_Aint target_disp,
-	    MPI_Count target_count, struct adi_type *target_datatype, struct adi_win *win)
+int mpi_put(const void *origin_addr, MPI_Count origin_count, struct adi_type *origin_datatype, int target_rank,
+	    MPI_Aint target_disp, MPI_Count target_count, struct adi_type *target_datatype, struct adi_win *win)
 {
 	struct window_access_args args = { .origin = origin_addr, .origin_count = origin_count, .origin_type = origin_datatype,
 					   .rank = target_rank, .count = target_count, .type = target_datatype };
 	return put(win, &args, target_disp);
 }
 
-int mpi_rput(const void *origin_addr, MPI_Count origin_count, struct adi_type *origin_datatype, int target_rank, MPI_Aint target_disp,
-	     MPI_Count target_count, struct adi_type *target_datatype, struct adi_win *win, MPI_Request *request)
+int mpi_rput(const void *origin_addr, MPI_Count origin_count, struct adi_type *origin_datatype, int target_rank,
+	     MPI_Aint target_disp, MPI_Count target_count, struct adi_type *target_datatype, struct adi_win *win,
+	     MPI_Request *request)
 {
 	struct window_access_args args = { .origin = origin_addr, .origin_count = origin_count, .origin_type = origin_datatype,
-					   .rank = target_rank, .count = target_count, .type = target_datatype, .request = request };
+					   .rank = target_rank, .count = target_count, .type = target_datatype,
+					   .request = request };
 	return put(win, &args, target_disp);
 }
 
@@ -150,7 +155,8 @@ int mpi_rget(void *origin_addr, MPI_Count origin_count, struct adi_type *origin_
 	     MPI_Count target_count, struct adi_type *target_datatype, struct adi_win *win, MPI_Request *request)
 {
 	struct window_access_args args = { .result = origin_addr, .result_count = origin_count, .result_type = origin_datatype,
-					   .rank = target_rank, .count = target_count, .type = target_datatype, .request = request };
+					   .rank = target_rank, .count = target_count, .type = target_datatype,
+					   .request = request };
 	return get(win, &args, target_disp);
 }
 
@@ -170,7 +176,8 @@ static int accumulate_check(struct window_access_args *args)
 				 no_op ? "MPI_NO_OP" : "an operation of the program");
 	args->basic = args->type->basic;
 	if (window_basic_size(args->basic) == 0)
-		return adi_error(MPI_ERR_TYPE, "the target's datatype \"%s\" has elements of different predefined types", args->type->name);
+		return adi_error(MPI_ERR_TYPE, "the target's datatype \"%s\" has elements of different predefined types",
+				 args->type->name);
 	args->sends = !no_op;
 	if (no_op)
 		return MPI_SUCCESS;
@@ -261,8 +268,8 @@ int mpi_rget_accumulate(const void *origin_addr, MPI_Count origin_count, struct 
 
 /* The short way for an integer of 4 or 8 bytes in a shared segment: one atomic operation. False: not done; the general way
  * finds out why. */
-static bool fetch_directly(const void *data, void *result, const struct adi_type *type, int rank, MPI_Aint disp, const struct adi_op *op,
-			   struct adi_win *win)
+static bool fetch_directly(const void *data, void *result, const struct adi_type *type, int rank, MPI_Aint disp,
+			   const struct adi_op *op, struct adi_win *win)
 {
 	MPI_Aint offset;
 	bool simple = win->direct && (unsigned)rank < (unsigned)win->comm->size && window_lock_free(type->basic) && result &&
@@ -298,7 +305,8 @@ int mpi_compare_and_swap(const void *origin_addr, const void *compare_addr, void
 	bool exact = (datatype->basic >= ADI_BASIC_INT8 && datatype->basic <= ADI_BASIC_UINT64) ||
 		     (datatype->basic >= ADI_BASIC_BOOL && datatype->basic <= ADI_BASIC_CHAR);
 	if (!datatype->object.constant || !exact)
-		return adi_error(MPI_ERR_TYPE, "datatype is \"%s\"; valid: predefined integer, logical and byte types", datatype->name);
+		return adi_error(MPI_ERR_TYPE, "datatype is \"%s\"; valid: predefined integer, logical and byte types",
+				 datatype->name);
 	int class = begin(win, &args, &skip);
 	if (class || skip)
 		return class;

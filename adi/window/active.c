@@ -62,7 +62,8 @@ static int group_check(const struct adi_win *win, const struct adi_group *group)
 int mpi_win_post(struct adi_group *group, int assert, struct adi_win *win)
 {
 	if (assert & ~(MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT))
-		return adi_error(MPI_ERR_ASSERT, "assert is %d; valid: MPI_MODE_NOCHECK, _NOSTORE, _NOPUT and combinations", assert);
+		return adi_error(MPI_ERR_ASSERT, "assert is %d; valid: MPI_MODE_NOCHECK, _NOSTORE, _NOPUT and combinations",
+				 assert);
 	if (win->posted)
 		return sync_error(win, "an exposure epoch is open already");
 	int class = group_check(win, group);

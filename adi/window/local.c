@@ -134,7 +134,8 @@ int window_local_accumulate(struct adi_win *win, const struct window_access_args
 	size_t bytes = (size_t)(args->count * args->type->size);
 	int class = args->sends ? stream_of(args->origin, args->origin_count, args->origin_type, &data, &copy) : MPI_SUCCESS;
 	if (!class && args->fetches) {
-		old = args->result_type->contiguous ? (char *)args->result + args->result_type->true_lb : (old_copy = malloc(bytes));
+		old = args->result_type->contiguous ? (char *)args->result + args->result_type->true_lb
+						    : (old_copy = malloc(bytes));
 		if (!old)
 			class = adi_error(MPI_ERR_NO_MEM, "no memory for %zu bytes of old data", bytes);
 	}

@@ -256,7 +256,8 @@ static int lock_try(struct adi_win *win, int rank, int type)
 		int wanted = type == MPI_LOCK_EXCLUSIVE ? -1 - win->comm->rank : held + 1;
 		bool available = type == MPI_LOCK_EXCLUSIVE ? held == 0 : held >= 0;
 		/* Orders the holder's accesses after it; pairs with the release in unlock_direct. */
-		if (available && atomic_compare_exchange_weak_explicit(lock, &held, wanted, memory_order_acquire, memory_order_relaxed))
+		if (available &&
+		    atomic_compare_exchange_weak_explicit(lock, &held, wanted, memory_order_acquire, memory_order_relaxed))
 			return MPI_SUCCESS;
 		if (!adi_job.oversubscribed && spins < SPINS)
 			continue;
@@ -311,8 +312,8 @@ static int lock_get(struct adi_win *win, int rank, int type)
 				adi_progress();
 		}
 		if (!class && target->refused)
-			class = adi_error(target->refused, "a process that has died holds the lock of rank %d of window \"%s\"", rank,
-					  win->name);
+			class = adi_error(target->refused, "a process that has died holds the lock of rank %d of window \"%s\"",
+					  rank, win->name);
 	}
 	if (!class) {
 		target->lock = LOCK_HELD;

@@ -69,7 +69,8 @@ bool adi_window_attribute(struct adi_win *win, int keyval, void **value)
 int mpi_win_shared_query(struct adi_win *win, int rank, MPI_Aint *size, MPI_Count *disp_unit, void *baseptr)
 {
 	if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
-		return adi_error(MPI_ERR_RMA_FLAVOR, "win was created by MPI_Win_create_dynamic; its memory has no shared segments");
+		return adi_error(MPI_ERR_RMA_FLAVOR,
+				 "win was created by MPI_Win_create_dynamic; its memory has no shared segments");
 	int class = adi_check_rank(win->comm, rank, "rank", true, false);
 	if (class)
 		return class;

@@ -260,8 +260,8 @@ static int pieces_send(struct adi_win *win, const struct window_access_args *arg
 		bool last = left <= most;
 		header->piece = (uint32_t)(last ? left : most);
 		struct iovec iov = { (char *)data + header->at, header->piece };
-		class = window_send(to->peer, type, header, sizeof *header, &iov, data != NULL, CH3_SEND_EAGER, last ? memory : NULL,
-				    &to->sending, NULL, last ? request : NULL);
+		class = window_send(to->peer, type, header, sizeof *header, &iov, data != NULL, CH3_SEND_EAGER,
+				    last ? memory : NULL, &to->sending, NULL, last ? request : NULL);
 		if (class && !last)
 			free(memory);
 	}
@@ -351,7 +351,8 @@ int window_on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	}
 	bool valid = fetch && fetch->win->target[fetch->rank].peer == peer && reply_valid(&reply, fetch, incoming->payload_len);
 	if (!valid) {
-		hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent an invalid reply to an operation of a window", peer->rank);
+		hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent an invalid reply to an operation of a window",
+		       peer->rank);
 		return -EPROTO;
 	}
 	if (reply.class) {

@@ -124,7 +124,8 @@ int window_segment_map(struct adi_win *win, bool noncontiguous)
 	if (class || failed) {
 		window_segment_unmap(win);
 		bases_set(win);
-		return class ? class : adi_error(MPI_ERR_RMA_SHARED, "no memory of %zu bytes that the processes of the window share", size);
+		return class ? class : adi_error(MPI_ERR_RMA_SHARED,
+						 "no memory of %zu bytes that the processes of the window share", size);
 	}
 	bases_set(win);
 	win->control = win->map;

@@ -48,7 +48,8 @@ struct adi_win *window_of_packet(const ch3_incoming_t *incoming, uint32_t slot, 
 	struct adi_win *win = slot < n_slots ? slots[slot] : NULL;
 	if (win && sender < (uint32_t)win->comm->size && win->target[sender].peer == peer)
 		return win;
-	hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent a message for window %u as its rank %u", peer->rank, slot, sender);
+	hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent a message for window %u as its rank %u", peer->rank, slot,
+	       sender);
 	return NULL;
 }
 

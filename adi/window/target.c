@@ -45,7 +45,8 @@ static struct landing *landing_new(struct adi_win_origin *origin, const ch3_inco
 		hr_log(HR_LOG_ERROR, "adi: no memory for %zu bytes of an operation of a window", room);
 		return NULL;
 	}
-	*landing = (struct landing){ .origin = origin, .peer = ch3_vc_user(incoming->vc), .packet = packet, .header = *header, .room = room };
+	*landing = (struct landing){ .origin = origin, .peer = ch3_vc_user(incoming->vc), .packet = packet, .header = *header,
+				     .room = room };
 	if (header->count > 0) {
 		landing->type = origin->type;
 		adi_object_retain(&landing->type->object);
@@ -317,16 +318,18 @@ static void on_accumulate_dropped(void *context, int error, size_t bytes)
 static int accumulate(struct landing *landing, char *old)
 {
 	const struct window_access *header = &landing->header;
-	struct window_place place = { (char *)landing->origin->win->base + header->offset, landing->type, (MPI_Count)header->count };
+	struct window_place place = { (char *)landing->origin->win->base + header->offset, landing->type,
+				      (MPI_Count)header->count };
 	switch (landing->packet) {
 	case WINDOW_SWAP:
 		window_swap((enum adi_basic)header->basic, place.at, landing->data, landing->data + header->bytes, old, false);
 		return MPI_SUCCESS;
 	case WINDOW_FETCH:
-		return window_fetch_apply(landing->op, (enum adi_basic)header->basic, &place, header->at, landing->data, header->piece,
-					  old, false);
+		return window_fetch_apply(landing->op, (enum adi_basic)header->basic, &place, header->at, landing->data,
+					  header->piece, old, false);
 	default:
-		return window_apply(landing->op, (enum adi_basic)header->basic, &place, header->at, landing->data, header->piece, false);
+		return window_apply(landing->op, (enum adi_basic)header->basic, &place, header->at, landing->data, header->piece,
+				    false);
 	}
 }
 
