@@ -183,6 +183,7 @@ struct rc_link {
 	uint32_t context;       /* index of the context that the next call is made in, set by rc_link_get */
 	/* Of done.c. */
 	uint64_t awaited, awaited_stream; /* mark and stream of the recording that the last call waits for */
+	uint64_t awaited_start;           /* mark of the recording from which it asks for the time; 0: none */
 	uint64_t copied_in;     /* stream of the last copy_up */
 	uint64_t quiet_number;  /* the session's last call when the client last answered one itself */
 	uint64_t quiet_since;   /* ns, coarse clock: when it had answered QUIET_ANSWERS since that call */
@@ -361,6 +362,10 @@ struct rc_recording {
 	uint64_t mark;   /* that number with bits of done.c; 0 while `stream` changes; atomic */
 	uint64_t stream; /* that it named (rc_track_stream); atomic */
 	bool in_graph;   /* launches of a graph may record the event too: nothing is known of it; atomic */
+	/* Under the lock of done.c: the event from which the program has asked for the time to this one last, 0: none; and that time,
+	 * from the recording number `first` of that event to the recording `last` of this one. last 0: not known. */
+	uint64_t start, first, last;
+	float milliseconds;
 };
 struct rc_recording *rc_handle_recording(uint64_t event);
 /* Calls visit with every live handle of a kind. visit may delete the handle. */
@@ -1025,6 +1030,7 @@ CUresult reference_check_destroy(CUtexref reference);
 CUresult reference_done_address(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes);
 CUresult reference_done_address_2d(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR *shape, CUdeviceptr address, size_t pitch);
 CUresult event_check_create(CUevent *event, unsigned flags);
+CUresult event_check_synchronize(CUevent event);
 CUresult event_check_elapsed(float *milliseconds, CUevent start, CUevent end);
 CUresult event_done_create(CUevent *event, unsigned flags);
 CUresult event_done_destroy(CUevent event);

@@ -38,7 +38,8 @@ static uint64_t argument_at(const struct rc_wire_call *head, size_t at)
 static_assert(EVENT_AT == offsetof(struct rc_args_cuEventRecordWithFlags, hEvent) &&
 	      STREAM_AT == offsetof(struct rc_args_cuEventRecordWithFlags, hStream) &&
 	      EVENT_AT == offsetof(struct rc_args_cuEventSynchronize, hEvent) &&
-	      EVENT_AT == offsetof(struct rc_args_cuEventQuery, hEvent), "places of event and stream");
+	      EVENT_AT == offsetof(struct rc_args_cuEventQuery, hEvent) &&
+	      EVENT_AT == offsetof(struct rc_wire_event_elapsed, event), "places of event and stream");
 
 /* ---- work ---- */
 
@@ -206,6 +207,13 @@ static uint64_t recording_of(uint64_t event, uint64_t *stream)
 	return __atomic_load_n(&recording->mark, __ATOMIC_SEQ_CST) == mark ? mark : 0;
 }
 
+/* The same of the recording that the call with this number finds. 0 if another thread has recorded the event since. */
+static uint64_t recording_before(uint64_t event, uint64_t number, uint64_t *stream)
+{
+	uint64_t mark = recording_of(event, stream);
+	return mark >> BITS > number ? 0 : mark;
+}
+
 /* Notes that a call has waited for the event. mark and stream: of the event's recording when the call was sent. If another thread has
  * recorded the event since, the call may have waited for the later recording, so nothing is noted. */
 static void waited_for_event(struct rc_session *session, uint64_t event, uint64_t mark, uint64_t stream, unsigned bits)
@@ -251,11 +259,15 @@ void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_w
 		return;
 	case RC_CALL_cuEventSynchronize:
 	case RC_CALL_cuEventQuery:
-		link->awaited = recording_of(argument_at(head, EVENT_AT), &link->awaited_stream);
-		/* Another thread may have recorded the event since this call was numbered. */
-		if (link->awaited >> BITS > head->number)
-			link->awaited = 0;
+		link->awaited = recording_before(argument_at(head, EVENT_AT), head->number, &link->awaited_stream);
 		return;
+	case RC_CALL_event_elapsed: {
+		uint64_t unused;
+		link->awaited = recording_before(argument_at(head, EVENT_AT), head->number, &link->awaited_stream);
+		link->awaited_start = recording_before(argument_at(head, offsetof(struct rc_wire_event_elapsed, start)), head->number,
+						       &unused);
+		return;
+	}
 	case RC_CALL_context_event: /* may record the event */
 		note_recording(argument_at(head, offsetof(struct rc_wire_context_event, event)), RC_TRACK_SEVERAL, head->number,
 			       0);
@@ -320,10 +332,15 @@ static bool is_query(enum rc_call function)
 	return function == RC_CALL_cuStreamQuery || function == RC_CALL_cuEventQuery;
 }
 
+static bool waits_for_event(enum rc_call function)
+{
+	return function == RC_CALL_cuEventSynchronize || function == RC_CALL_event_elapsed;
+}
+
 /* True if the driver prints what kernels have printed so far before the call returns. */
 static bool prints(enum rc_call function)
 {
-	return function == RC_CALL_cuStreamSynchronize || function == RC_CALL_cuEventSynchronize ||
+	return function == RC_CALL_cuStreamSynchronize || waits_for_event(function) ||
 	       function == RC_CALL_context_synchronize || function == RC_CALL_copy_down || function == RC_CALL_copy_down_reply ||
 	       function == RC_CALL_copy_pinned_wait || function == RC_CALL_array_down;
 }
@@ -352,7 +369,7 @@ void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc
 	if (at >= 0) {
 		rc_track_waited(&session->held.track, stream, head->number);
 		rc_track_waited(&session->other, stream, head->number);
-	} else if (function == RC_CALL_cuEventSynchronize || function == RC_CALL_cuEventQuery) {
+	} else if (waits_for_event(function) || function == RC_CALL_cuEventQuery) {
 		waited_for_event(session, argument_at(head, EVENT_AT), link->awaited, link->awaited_stream,
 				 COMPLETE | TOLD | (is_query(function) ? 0 : WAITED));
 	}
@@ -385,6 +402,15 @@ static bool is_quiet_for_long(struct rc_link *link)
 	return hr_now_coarse_ns() - link->quiet_since >= QUIET_NS;
 }
 
+/* True if the client may answer a call of the session's. */
+static bool may_answer(struct rc_link *link)
+{
+	const struct rc_session *session = link->session;
+	return !link->error && !__atomic_load_n(&session->sick, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&session->left, __ATOMIC_RELAXED) && !__atomic_load_n(&session->lost, __ATOMIC_RELAXED) &&
+	       !rc_mirror_any() && !is_quiet_for_long(link);
+}
+
 bool rc_done_known(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
 {
 	const struct rc_session *session = link->session;
@@ -406,9 +432,7 @@ bool rc_done_known(struct rc_link *link, enum rc_call function, const struct rc_
 	default:
 		return false;
 	}
-	return !link->error && !__atomic_load_n(&session->sick, __ATOMIC_RELAXED) &&
-	       !__atomic_load_n(&session->left, __ATOMIC_RELAXED) && !__atomic_load_n(&session->lost, __ATOMIC_RELAXED) &&
-	       !rc_mirror_any() && !is_quiet_for_long(link);
+	return may_answer(link);
 }
 
 /* True if the client alone knows, or lets the program know, that the event is complete. A driver may still be about to record it.
@@ -422,22 +446,124 @@ static bool is_untold(CUevent event, CUevent by)
 	return !(other & TOLD) || stream != other_stream || stream == RC_TRACK_SEVERAL || other < mark;
 }
 
-/* Asks the worker. */
-static CUresult be_told(CUevent event)
+/* ---- the time between two events ---- */
+
+/*
+ * Only the driver knows this time. If a program asks for it, it will ask again when it has recorded both events again and waited
+ * for the second. So that wait asks for the time too, and the client has the answer until one of the events is recorded again.
+ */
+
+static CUresult link_of(CUevent event, struct rc_link **link)
+{
+	struct rc_route route = { NULL, 0, false };
+	CUresult result = rc_route_handle(&route, RC_KIND_EVENT, (uint64_t)(uintptr_t)event);
+	return result == CUDA_SUCCESS ? rc_link_get(&route, true, link) : result;
+}
+
+/* Waits for the event, and stores the time from start. */
+static CUresult wait_and_ask(struct rc_link *link, CUevent start, CUevent end)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_event_elapsed call;
+	} message = { .call = { (uint64_t)(uintptr_t)end, (uint64_t)(uintptr_t)start } };
+	float milliseconds;
+	link->awaited = link->awaited_start = 0;
+	CUresult result = rc_link_call(link, RC_CALL_event_elapsed, 0, &message.head, sizeof message, NULL, 0);
+	uint64_t last = link->awaited >> BITS, first = link->awaited_start >> BITS;
+	if (result != CUDA_SUCCESS || !last || !first || link->reply_len != sizeof milliseconds)
+		return result;
+	memcpy(&milliseconds, link->reply, sizeof milliseconds);
+	struct rc_recording *recording = rc_handle_recording(message.call.event);
+	/* A thread that records one of the events notes that before the worker does it. So if the numbers are still these, the
+	 * answer is the time between these recordings. */
+	pthread_mutex_lock(&lock);
+	if (recording && recording->start == message.call.start) {
+		recording->first = first;
+		recording->last = last;
+		recording->milliseconds = milliseconds;
+	}
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+/* Asks the worker whether the event is complete. start: asks for the time from there too; NULL: does not. */
+static CUresult be_told(CUevent event, CUevent start, struct rc_link *link)
 {
 	struct rc_recording *recording = rc_handle_recording((uint64_t)(uintptr_t)event);
 	if (recording)
 		__atomic_fetch_and(&recording->mark, ~(uint64_t)(COMPLETE | WAITED), __ATOMIC_SEQ_CST);
-	return cuEventSynchronize(event);
+	return start ? wait_and_ask(link, start, event) : cuEventSynchronize(event);
+}
+
+/* True if a call may ask the worker for both. */
+static bool may_ask(const struct rc_link *link, uint64_t start)
+{
+	const struct rc_session *session = link->session;
+	return rc_handle_session(start) == session && (!session->call_number || session->call_number[RC_CALL_event_elapsed]);
+}
+
+CUresult event_check_synchronize(CUevent event)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)event, start = 0, stream;
+	struct rc_recording *recording = rc_handle_recording(handle);
+	struct rc_link *link;
+	CUresult result = capture_check_event(event);
+	if (result != CUDA_SUCCESS || !recording || !__atomic_load_n(&recording->start, __ATOMIC_RELAXED))
+		return result;
+	pthread_mutex_lock(&lock);
+	start = recording->start;
+	pthread_mutex_unlock(&lock);
+	uint64_t mark = recording_of(handle, &stream);
+	if (!start || !mark || mark & WAITED || link_of(event, &link) != CUDA_SUCCESS || !may_ask(link, start))
+		return CUDA_SUCCESS;
+	result = wait_and_ask(link, (CUevent)(uintptr_t)start, event);
+	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
+}
+
+/* True if the client has the time between the last recordings of both events. */
+static bool is_known(CUevent start, CUevent end, float *milliseconds)
+{
+	struct rc_recording *to = rc_handle_recording((uint64_t)(uintptr_t)end);
+	uint64_t stream, first = recording_of((uint64_t)(uintptr_t)start, &stream) >> BITS;
+	uint64_t last = recording_of((uint64_t)(uintptr_t)end, &stream) >> BITS;
+	struct rc_link *link;
+	bool known = false;
+	if (!to || !first || !last)
+		return false;
+	pthread_mutex_lock(&lock);
+	if (to->start == (uint64_t)(uintptr_t)start && to->last == last && to->first == first) {
+		*milliseconds = to->milliseconds;
+		known = true;
+	}
+	if (to->start != (uint64_t)(uintptr_t)start) {
+		__atomic_store_n(&to->start, (uint64_t)(uintptr_t)start, __ATOMIC_RELAXED);
+		to->last = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return known && link_of(end, &link) == CUDA_SUCCESS && may_answer(link);
 }
 
 CUresult event_check_elapsed(float *milliseconds, CUevent start, CUevent end)
 {
 	CUresult result = CUDA_SUCCESS;
-	(void)milliseconds;
-	if (is_untold(end, start))
-		result = be_told(end);
+	struct rc_link *link;
+	float known;
+	if (milliseconds && is_known(start, end, &known)) {
+		*milliseconds = known;
+		return RC_ANSWERED;
+	}
+	if (is_untold(end, start)) {
+		if (milliseconds && link_of(end, &link) == CUDA_SUCCESS && may_ask(link, (uint64_t)(uintptr_t)start))
+			result = be_told(end, start, link);
+		else
+			result = be_told(end, NULL, NULL);
+		if (result == CUDA_SUCCESS && milliseconds && is_known(start, end, &known)) {
+			*milliseconds = known;
+			return RC_ANSWERED;
+		}
+	}
 	if (result == CUDA_SUCCESS && is_untold(start, end))
-		result = be_told(start);
+		result = be_told(start, NULL, NULL);
 	return result;
 }

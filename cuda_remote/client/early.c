@@ -435,6 +435,7 @@ static bool may_let_go(enum rc_call function)
 	case RC_CALL_cuEventCreate:
 	case RC_CALL_cuEventDestroy_v2:
 	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_event_elapsed:
 	case RC_CALL_cuEventQuery:
 	case RC_CALL_cuEventElapsedTime_v2:
 		return false;

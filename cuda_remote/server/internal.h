@@ -752,6 +752,8 @@ CUresult serve_stream_memory(struct server_call *call);
 CUresult server_memop(const struct rc_wire_memop *from, CUstreamBatchMemOpParams *to);
 CUresult serve_stream_synchronize(struct server_call *call);
 CUresult serve_event_synchronize(struct server_call *call);
+CUresult serve_event_elapsed(struct server_call *call);
+CUresult serve_event_destroy(struct server_call *call);
 CUresult serve_host_function(struct server_call *call);
 CUresult serve_link_create(struct server_call *call);
 CUresult serve_link_add(struct server_call *call);

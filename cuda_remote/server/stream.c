@@ -91,6 +91,57 @@ CUresult serve_event_synchronize(struct server_call *call)
 	return driver.cuEventSynchronize(event);
 }
 
+static CUresult elapsed(float *milliseconds, CUevent start, CUevent end)
+{
+	if (driver.cuEventElapsedTime_v2)
+		return driver.cuEventElapsedTime_v2(milliseconds, start, end);
+	return driver.cuEventElapsedTime ? driver.cuEventElapsedTime(milliseconds, start, end) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* If the client names an event to time from, the program may destroy that event while the call waits, as it waits for the other
+ * one only. So the event is looked up once more, and not destroyed meanwhile. */
+static CUresult give_elapsed(struct server_call *call, const struct rc_wire_event_elapsed *args)
+{
+	void *start, *end;
+	float milliseconds;
+	pthread_rwlock_rdlock(&streams);
+	bool known = server_object(RC_KIND_EVENT, args->start, &start) == CUDA_SUCCESS &&
+		     server_object(RC_KIND_EVENT, args->event, &end) == CUDA_SUCCESS &&
+		     elapsed(&milliseconds, start, end) == CUDA_SUCCESS;
+	pthread_rwlock_unlock(&streams);
+	return known ? server_give_bytes(call, &milliseconds, sizeof milliseconds) : CUDA_SUCCESS;
+}
+
+CUresult serve_event_elapsed(struct server_call *call)
+{
+	struct rc_wire_event_elapsed args;
+	void *event;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_EVENT, args.event, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	server_order_release(call);
+	result = driver.cuEventSynchronize(event);
+	return result == CUDA_SUCCESS ? give_elapsed(call, &args) : result;
+}
+
+CUresult serve_event_destroy(struct server_call *call)
+{
+	struct rc_args_cuEventDestroy_v2 args;
+	void *event;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	server_streams_lock();
+	CUresult result = server_object(RC_KIND_EVENT, args.hEvent, &event);
+	if (result == CUDA_SUCCESS) {
+		result = driver.cuEventDestroy_v2(event);
+		server_object_unbind(args.hEvent);
+	}
+	server_streams_unlock();
+	return result;
+}
+
 CUresult serve_stream_get_attribute(struct server_call *call)
 {
 	struct rc_args_cuStreamGetAttribute args;

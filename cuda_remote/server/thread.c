@@ -205,6 +205,7 @@ static bool waits_for_streams(uint16_t function)
 	case RC_CALL_cuStreamSynchronize:
 	case RC_CALL_cuStreamQuery:
 	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_event_elapsed:
 	case RC_CALL_cuEventQuery:
 	case RC_CALL_context_synchronize:
 	case RC_CALL_copy_down:

@@ -215,6 +215,7 @@ static bool gives_work(enum rc_call function)
 	case RC_CALL_cuEventRecord:
 	case RC_CALL_cuEventRecordWithFlags:
 	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_event_elapsed:
 	case RC_CALL_cuEventQuery:
 	case RC_CALL_cuEventElapsedTime:
 	case RC_CALL_cuEventElapsedTime_v2:
@@ -266,6 +267,7 @@ static bool has_waited(enum rc_call function)
 	case RC_CALL_cuStreamSynchronize:
 	case RC_CALL_cuStreamQuery:
 	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_event_elapsed:
 	case RC_CALL_cuEventQuery:
 	case RC_CALL_cuEventElapsedTime:
 	case RC_CALL_cuEventElapsedTime_v2:

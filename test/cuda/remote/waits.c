@@ -136,6 +136,71 @@ static void elapsed(void)
 	OK(cuEventDestroy(of_time[1]));
 }
 
+static uint32_t bits_of(float value)
+{
+	uint32_t bits;
+	memcpy(&bits, &value, sizeof bits);
+	return bits;
+}
+
+/* The time that came with a wait is the driver's, as long as neither event is recorded again. */
+static void timed(void)
+{
+	float ms, again;
+	CUevent first, last;
+	OK(cuEventCreate(&first, 0));
+	OK(cuEventCreate(&last, 0));
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		OK(cuEventRecord(first, stream));
+		OK(cuMemsetD32Async(device, i, WORDS, stream));
+		OK(cuEventRecord(last, stream));
+		OK(cuEventSynchronize(last)); /* from the second round on, the time comes with the answer */
+		OK(cuEventElapsedTime(&ms, first, last));
+		CHECK(ms > 0);
+		OK(cuEventElapsedTime(&again, last, last)); /* sent, so that the next one is sent too */
+		CHECK(again == 0);
+		OK(cuEventElapsedTime(&again, first, last));
+		CHECK(bits_of(again) == bits_of(ms));
+	}
+	OK(cuEventDestroy(first));
+	OK(cuEventDestroy(last));
+}
+
+/* After a wait that has brought the time, one of the events is recorded again. */
+static void timed_again(void)
+{
+	float ms, second_ms;
+	CUevent first, last;
+	OK(cuEventCreate(&first, 0));
+	OK(cuEventCreate(&last, 0));
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		OK(cuEventRecord(first, stream));
+		OK(cuMemsetD32Async(device, i, WORDS, stream));
+		OK(cuEventRecord(last, stream));
+		OK(cuEventSynchronize(last));
+		OK(cuEventElapsedTime(&ms, first, last));
+		CHECK(ms > 0);
+		OK(cuEventRecord(first, stream));
+		OK(cuStreamSynchronize(stream));
+		OK(cuEventElapsedTime(&second_ms, first, last)); /* the first event is later now */
+		CHECK(second_ms < 0);
+		hold_stream(stream, 0);
+		OK(cuEventRecord(first, stream));
+		OK(cuEventRecord(last, other));
+		OK(cuEventSynchronize(last));
+		EXPECT(cuEventElapsedTime(&ms, first, last), CUDA_ERROR_NOT_READY);
+		go(0);
+		OK(cuStreamSynchronize(stream));
+		OK(cuEventElapsedTime(&ms, first, last));
+		CHECK(ms < 0);
+	}
+	OK(cuEventDestroy(first)); /* the next wait is for the other one alone */
+	OK(cuMemsetD32Async(device, 1, WORDS, stream));
+	OK(cuEventRecord(last, stream));
+	OK(cuEventSynchronize(last));
+	OK(cuEventDestroy(last));
+}
+
 /* ---- not complete ---- */
 
 /* event is not complete before go, and what its stream does before it is done when a wait for it returns. */
@@ -415,7 +480,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = { { "idle", idle_events }, { "streams", streams_again }, { "polled", polled },
 		      { "events", events_again }, { "query", after_a_query },
-		      { "elapsed", elapsed },
+		      { "elapsed", elapsed }, { "timed", timed }, { "timed_again", timed_again },
 		      { "held", held_stream }, { "blocking", behind_a_blocking_stream }, { "beside", beside_a_held_stream },
 		      { "again", recorded_again }, { "thread", of_another_thread }, { "destroyed", destroyed_stream },
 		      { "graph", in_a_graph }, { "contexts", in_two_contexts }, { "context", of_a_context },

@@ -45,8 +45,14 @@ all() {
 	run peer # two waits in each of 10 rounds
 	sent context_synchronize 20
 	run elapsed
-	sent cuEventElapsedTime_v2 40
-	sent cuEventSynchronize 40
+	sent event_elapsed 40 # the first call asks for both, and the later waits do
+	sent cuEventElapsedTime_v2 0
+	sent cuEventSynchronize 0
+	run timed
+	sent event_elapsed 39
+	sent cuEventSynchronize 1
+	sent cuEventElapsedTime_v2 81
+	run timed_again
 }
 
 all
