@@ -78,7 +78,8 @@ int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, st
 /* Copies n rows of width bytes. */
 static void move_rows(uint8_t *to, uint64_t to_pitch, const uint8_t *from, uint64_t from_pitch, uint64_t width, uint64_t n)
 {
-	if (hr_copy_short_rows(to, to_pitch, from, from_pitch, width, n))
+	if (hr_copy_close_rows(to, to_pitch, from, from_pitch, width, n) ||
+	    hr_copy_short_rows(to, to_pitch, from, from_pitch, width, n))
 		return;
 	for (uint64_t i = 0; i < n; i++, to += to_pitch, from += from_pitch)
 		hr_copy(to, from, width);

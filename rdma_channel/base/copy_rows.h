@@ -19,6 +19,11 @@
 		}                                                                     \
 		return true;
 
+/* Copies n rows of width bytes between contiguous memory, whose pitch is width, and rows close together that do not overlap it. The
+ * bytes between the rows are not written. Returns false if the processor or the shape does not suit; then nothing was copied. Any
+ * thread. */
+bool hr_copy_close_rows(uint8_t *to, size_t to_pitch, const uint8_t *from, size_t from_pitch, size_t width, size_t n);
+
 /* Copies n rows of width bytes in turn. Returns false if it has no loop for this width; then nothing was copied. */
 static inline bool hr_copy_short_rows(uint8_t *to, size_t to_pitch, const uint8_t *from, size_t from_pitch, size_t width, size_t n)
 {

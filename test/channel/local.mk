@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
+# Copies of rows that lie close together.
+check_PROGRAMS += test/channel/copy_rows
+TESTS += test/channel/copy_rows
+test_channel_copy_rows_SOURCES = test/channel/copy_rows.c
+test_channel_copy_rows_LDADD = rdma_channel/base/libhrbase.la
+
 if HAVE_CHECK
 # Single copy over shared memory, step by step; the system calls are the test's.
 check_PROGRAMS += test/channel/shm_grant

@@ -102,6 +102,12 @@ static void copy_row(uint8_t *to, const uint8_t *from, size_t bytes, bool stream
 	}
 }
 
+/* True if the slices at these addresses do not overlap. */
+static bool do_not_overlap(const copy_box_t *box, const uint8_t *to, const uint8_t *from)
+{
+	return to + box->height * box->to.pitch <= from || from + box->height * box->from.pitch <= to;
+}
+
 static void copy_bytes(const copy_box_t *box, bool streaming)
 {
 	for (size_t z = 0; z < box->depth; z++) {
@@ -111,6 +117,9 @@ static void copy_bytes(const copy_box_t *box, bool streaming)
 			copy_row(to, from, box->width * box->height, streaming);
 			continue;
 		}
+		if (do_not_overlap(box, to, from) &&
+		    hr_copy_close_rows(to, box->to.pitch, from, box->from.pitch, box->width, box->height))
+			continue;
 		if (hr_copy_short_rows(to, box->to.pitch, from, box->from.pitch, box->width, box->height))
 			continue;
 		for (size_t y = 0; y < box->height; y++)
