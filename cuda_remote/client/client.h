@@ -179,6 +179,8 @@ struct rc_link {
 	bool asking;            /* a WANT is not answered yet */
 	uint64_t staging;       /* handle of the staging area; 0: there is none */
 	uint8_t *stage;         /* RC_WINDOW slots of RC_CHUNK_MAX bytes, or NULL */
+	uint64_t filling_ns[2]; /* how long it takes to fill a slot of it: through the cache, past the cache; 0: not known */
+	unsigned filled;        /* slots whose filling was measured */
 	bool stage_tried;       /* to make the staging area */
 	uint32_t context;       /* index of the context that the next call is made in, set by rc_link_get */
 	/* Of done.c. */
@@ -595,6 +597,9 @@ int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, st
 /* Copy such bytes, which lie inside the copy, from contiguous memory to their places, and back. */
 void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
 void rc_copy_gather(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes);
+/* The same, past the cache, which pays only if the rows are long. */
+void rc_copy_gather_streaming(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes);
+bool rc_copy_has_long_rows(const struct rc_copy *copy);
 uint64_t rc_copy_bytes(const struct rc_copy *copy);
 
 /* ---- copy.c: copies to the host, and asynchronous ones from it, that are in progress ---- */

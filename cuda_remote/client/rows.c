@@ -126,12 +126,12 @@ static void move_short(const struct rc_copy *copy, uint64_t offset, uint64_t len
 	}
 }
 
-/* The same as a scatter, past the cache. */
-static void move_streaming(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes)
+/* The same, past the cache. */
+static void move_streaming(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes, bool scatter)
 {
 	for (struct place place = place_of(copy, offset); len;) {
 		struct iovec piece = take(&place, len);
-		hr_copy_streaming(piece.iov_base, bytes, piece.iov_len);
+		hr_copy_streaming(scatter ? piece.iov_base : bytes, scatter ? bytes : piece.iov_base, piece.iov_len);
 		bytes += piece.iov_len;
 		len -= piece.iov_len;
 	}
@@ -141,7 +141,7 @@ static void move_streaming(const struct rc_copy *copy, uint64_t offset, uint64_t
 void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes)
 {
 	if (rc_copy_bytes(copy) >= STREAM_BYTES && copy->width >= STREAM_ROW)
-		move_streaming(copy, offset, len, bytes);
+		move_streaming(copy, offset, len, (uint8_t *)(uintptr_t)bytes, true);
 	else
 		move_short(copy, offset, len, (uint8_t *)(uintptr_t)bytes, true);
 }
@@ -149,4 +149,14 @@ void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, 
 void rc_copy_gather(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes)
 {
 	move_short(copy, offset, len, bytes, false);
+}
+
+bool rc_copy_has_long_rows(const struct rc_copy *copy)
+{
+	return copy->width >= STREAM_ROW;
+}
+
+void rc_copy_gather_streaming(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes)
+{
+	move_streaming(copy, offset, len, bytes, false);
 }
