@@ -26,7 +26,8 @@
  *	linker.c    the JIT linker                          image.c   images and JIT options
  *	stream.c    streams and events                      hostfn.c  host functions
  *	green/      green contexts and device resources
- *	pool.c      memory pools                            copy_batch.c  batches of copies
+ *	pool.c      memory pools                            host_pool.c  those of managed and of host memory
+ *	copy_batch.c  batches of copies
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
@@ -462,6 +463,9 @@ struct rc_span {
 	CUmodule module;   /* of a global or managed variable: the module that it is part of; else NULL */
 	unsigned flags;    /* of host memory: as given */
 	bool pooled;       /* from cuMemAllocAsync */
+	bool freed;        /* of such a pool: the program has freed it. rc_memory_find does not find it */
+	uint64_t host_pool; /* of managed and host memory: the handle of its pool (host_pool.c), or 0 */
+	uint64_t pool;     /* of device memory that is pooled and not imported: the handle of its pool; 0: the default pool */
 	bool of_graph;     /* an allocation node's */
 	bool reserved;     /* by cuMemAddressReserve; virtual.c says what is mapped there */
 	bool imported;     /* memory of another process (ipc/): if it is of a pool, it is freed, else closed */
@@ -478,7 +482,7 @@ struct rc_span {
 	bool refused;      /* a server did not make such a mirror */
 };
 
-/* The allocation that holds address. */
+/* The allocation that holds address. Not one that was freed in a stream (freed). */
 bool rc_memory_find(uint64_t address, struct rc_span *span);
 /* True if the program has ever allocated host memory that no server's kernels can access. */
 bool rc_memory_any_unmapped(void);
@@ -502,6 +506,13 @@ CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
 /* True if other processes may open it: memory of cuMemAlloc. */
 bool rc_memory_exportable(const struct rc_span *span);
+/* Of the allocation of a pool of host_pool.c that begins at base and has this id: the program has freed it, and it stays in the
+ * table; the pool gives it to the program again; it leaves the table. False: there is no such allocation, or it was (mark) or was
+ * not (the others) freed. */
+bool rc_memory_mark_freed(uint64_t base, uint64_t id);
+bool rc_memory_freed(uint64_t base, uint64_t id);
+bool rc_memory_unfree(uint64_t base, uint64_t id);
+bool rc_memory_take_freed(uint64_t base, uint64_t id, struct rc_span *taken);
 /* Sets the attribute SYNC_MEMOPS of the allocation that holds address. */
 void rc_memory_set_synchronous(uint64_t address, bool synchronous);
 
@@ -760,13 +771,40 @@ void rc_shared_give(uint64_t address, uint64_t bytes);
 
 /* True if the address is in managed memory, or in mapped memory of a server on another host: copies of it are made by the worker. */
 bool rc_managed_at(uint64_t address);
-/* Frees managed memory once the work that may use it is complete. False: the address is not in managed memory. */
+/* Allocates span->size bytes of managed memory in the current context, and adds them to the table. */
+CUresult rc_managed_make(const struct rc_context *context, struct rc_span *span);
+/* Frees managed memory, or host memory of a pool, once the work that may use it is complete. False: the address is in neither. */
 bool rc_managed_free(CUdeviceptr pointer, CUresult *result);
 /* The same for an allocation that is not in the table any more. */
 CUresult rc_managed_end(const struct rc_span *span);
 /* If the host may use the memory at address itself, or the program wants calls on it to wait: waits for the stream's earlier
  * work. */
 CUresult rc_managed_settle(uint64_t address, uint64_t stream);
+
+/* ---- hostmem.c ---- */
+
+/* Allocates span->size bytes of pinned memory as span->flags say, and adds them to the table. */
+CUresult rc_host_make(const struct rc_context *context, struct rc_span *span);
+/* Frees such memory, which is not in the table any more. */
+CUresult rc_host_end(const struct rc_span *span);
+
+/* ---- host_pool.c: pools of managed and of host memory ---- */
+
+bool rc_host_pool_is(CUmemoryPool pool);
+/* True if pools of this place and type are such pools. */
+bool rc_host_pool_place(const CUmemLocation *location, CUmemAllocationType type);
+CUresult rc_host_pool_create(CUmemoryPool *pool, const CUmemPoolProps *properties);
+CUresult rc_host_pool_destroy(CUmemoryPool pool);
+/* The place's current pool, or its default pool. */
+CUresult rc_host_pool_of_place(const CUmemLocation *location, CUmemAllocationType type, bool current, CUmemoryPool *pool);
+CUresult rc_host_pool_make_current(const CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
+CUresult rc_host_pool_alloc(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream);
+/* Frees memory of such a pool in the stream's order. False: it is not of such a pool. */
+bool rc_host_pool_free(CUdeviceptr pointer, CUstream stream, CUresult *result);
+/* Gives back what all these pools keep, and waits for it. False: nothing. */
+bool rc_host_pool_return(void);
+/* An allocation of such a pool has left the table, without a free in a stream. */
+void rc_host_pool_gone(const struct rc_span *span);
 
 /* ---- array.c, array_copy.c, texture.c ---- */
 
@@ -1017,6 +1055,11 @@ CUresult stream_done_destroy(CUstream stream);
 CUresult context_check_peer(CUcontext peer, unsigned flags);
 CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags);
 CUresult pool_check_destroy(CUmemoryPool pool);
+CUresult pool_check_trim(CUmemoryPool pool, size_t bytes);
+CUresult pool_check_get_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult pool_check_set_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult pool_check_set_access(CUmemoryPool pool, const CUmemAccessDesc *list, size_t count);
+CUresult pool_check_get_access(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location);
 CUresult pool_check_set(CUdevice device, CUmemoryPool pool);
 CUresult pool_done_set(CUdevice device, CUmemoryPool pool);
 CUresult virtual_done_create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,

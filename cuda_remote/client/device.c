@@ -58,7 +58,6 @@ static bool cannot_be_forwarded(CUdevice_attribute attribute)
 	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED:
@@ -76,6 +75,8 @@ int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attri
 		return 0;
 	if (cannot_be_forwarded(attribute)) /* -1: the host does not support NUMA, as cuda.h defines it */
 		return attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : 0;
+	if ((int)attribute == CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED) /* such pools are the client's (host_pool.c) */
+		return rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
 	if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) /* others do not cross the connection */
 		return device->wire.attribute[attribute] & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	if ((attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY || attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) &&

@@ -40,6 +40,25 @@ static bool is_mapped(const struct rc_span *span)
 	return false;
 }
 
+CUresult rc_host_make(const struct rc_context *context, struct rc_span *span)
+{
+	bool mirror = false;
+	CUresult result = CUDA_SUCCESS;
+	if (wants_mapped(span->flags))
+		result = make_mirror(context, span, &mirror);
+	if (mirror || result != CUDA_SUCCESS)
+		return result;
+	result = rc_pinned_make(span);
+	if (result != CUDA_SUCCESS)
+		return result;
+	bool missing = span->flags & CU_MEMHOSTALLOC_DEVICEMAP && !is_mapped(span);
+	result = missing ? CUDA_ERROR_NOT_SUPPORTED : rc_memory_add(span);
+	if (result == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	rc_pinned_end(span);
+	return missing ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
 	struct rc_context *context;
@@ -50,24 +69,10 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_span span = { .size = size, .kind = RC_MEMORY_HOST, .context = context->handle, .flags = flags };
-	bool mirror = false;
-	if (wants_mapped(flags))
-		result = make_mirror(context, &span, &mirror);
-	if (mirror && result == CUDA_SUCCESS)
+	result = rc_host_make(context, &span);
+	if (result == CUDA_SUCCESS)
 		*pointer = (void *)(uintptr_t)span.base;
-	if (mirror || result != CUDA_SUCCESS)
-		return result;
-	result = rc_pinned_make(&span);
-	if (result != CUDA_SUCCESS)
-		return result;
-	bool missing = flags & CU_MEMHOSTALLOC_DEVICEMAP && !is_mapped(&span);
-	result = missing ? CUDA_ERROR_NOT_SUPPORTED : rc_memory_add(&span);
-	if (result != CUDA_SUCCESS) {
-		rc_pinned_end(&span);
-		return missing ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*pointer = (void *)(uintptr_t)span.base;
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult cuMemAllocHost_v2(void **pointer, size_t size)
@@ -109,8 +114,6 @@ static CUresult settle(uint64_t address, uint64_t size)
 /* settled: the result of the wait for copies. */
 static CUresult free_mirror(const struct rc_span *span, CUresult settled)
 {
-	if (!rc_memory_remove(span->base))
-		return CUDA_ERROR_INVALID_VALUE;
 	if (settled == RC_LOST || rc_copy_pending(span->base, span->size))
 		return settled;
 	if (!span->mapped_by) { /* its context has ended */
@@ -129,7 +132,7 @@ CUresult cuMemFreeHost(void *pointer)
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
-	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_HOST)
+	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_HOST || span.host_pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = settle(address, span.size);
 	rc_early_forget(address, span.size);
@@ -137,7 +140,7 @@ CUresult cuMemFreeHost(void *pointer)
 	if (result == CUDA_SUCCESS)
 		result = ended;
 	if (rc_mirror_is(&span))
-		return free_mirror(&span, result);
+		return rc_memory_remove(span.base) ? free_mirror(&span, result) : CUDA_ERROR_INVALID_VALUE;
 	bool over;
 	CUresult freed = rc_pinned_free(&span, &over);
 	if (result == CUDA_SUCCESS)
@@ -145,6 +148,22 @@ CUresult cuMemFreeHost(void *pointer)
 	/* Memory that a copy or a worker may still write to is not given back: something else could be mapped there. */
 	if (rc_memory_remove(address) && over && result != RC_LOST && !rc_copy_pending(address, span.size))
 		rc_pinned_unmap(&span);
+	return result;
+}
+
+/* Memory of a pool, which is never promoted. */
+CUresult rc_host_end(const struct rc_span *span)
+{
+	bool over;
+	CUresult result = settle(span->base, span->size);
+	rc_early_forget(span->base, span->size);
+	if (rc_mirror_is(span))
+		return free_mirror(span, result);
+	CUresult freed = rc_pinned_free(span, &over);
+	if (result == CUDA_SUCCESS)
+		result = freed;
+	if (over && result != RC_LOST && !rc_copy_pending(span->base, span->size))
+		rc_pinned_unmap(span);
 	return result;
 }
 
@@ -262,11 +281,24 @@ static CUresult mapping_attribute(void *data, CUpointer_attribute attribute, con
 		*(CUdeviceptr *)data = base;
 	else if (attribute == CU_POINTER_ATTRIBUTE_MAPPING_SIZE)
 		*(size_t *)data = size;
-	else if (span->pooled) /* those of its pool, which are not known here */
+	else if (span->pooled && !span->host_pool) /* those of its pool, which are not known here */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	else
 		*(unsigned long long *)data = types;
 	return CUDA_SUCCESS;
+}
+
+/* The pool of an allocation; NULL: it is of none. */
+static CUresult pool_of(const struct rc_span *span, CUmemoryPool *pool)
+{
+	CUdevice device;
+	*pool = (CUmemoryPool)(uintptr_t)(span->host_pool ? span->host_pool : span->pool);
+	if (*pool || !span->pooled)
+		return CUDA_SUCCESS;
+	if (span->imported)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = device_of(span, &device);
+	return result == CUDA_SUCCESS ? cuDeviceGetDefaultMemPool(pool, device) : result;
 }
 
 static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, const struct rc_span *span, CUdeviceptr pointer)
@@ -325,6 +357,16 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		*(bool *)data = false;
 		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		*(unsigned *)data = (unsigned)span->id;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		return pool_of(span, data);
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		if (span->reserved) /* those of its mapping, which are not known here */
+			return CUDA_ERROR_NOT_SUPPORTED;
+		*(unsigned *)data = mapped ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
@@ -359,12 +401,15 @@ static void pointer_attribute_none(void *data, CUpointer_attribute attribute)
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		memset(data, 0, 8);
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*(int *)data = -2;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		*(unsigned *)data = 0;
 		break;
 	default:

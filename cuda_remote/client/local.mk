@@ -9,7 +9,7 @@ cuda_client_but_session = \
 	cuda_remote/client/chunks.c cuda_remote/client/context.c cuda_remote/client/copy.c cuda_remote/client/copy_batch.c cuda_remote/client/device.c cuda_remote/client/handle.c \
 	cuda_remote/client/delay.c cuda_remote/client/done.c cuda_remote/client/early.c cuda_remote/client/held.c \
 	cuda_remote/client/data/connection.c cuda_remote/client/data/data.h cuda_remote/client/data/fetch.c \
-	cuda_remote/client/hostfn.c cuda_remote/client/hostmem.c cuda_remote/client/unmapped.c cuda_remote/client/image.c cuda_remote/client/image.h \
+	cuda_remote/client/hostfn.c cuda_remote/client/hostmem.c cuda_remote/client/host_pool.c cuda_remote/client/unmapped.c cuda_remote/client/image.c cuda_remote/client/image.h \
 	cuda_remote/client/kernel.c cuda_remote/client/launch.c cuda_remote/client/link.c cuda_remote/client/linker.c cuda_remote/client/memory.c \
 	cuda_remote/client/library.c cuda_remote/client/module.c cuda_remote/client/module.h cuda_remote/client/peer/peer.c cuda_remote/client/peer/peer.h cuda_remote/client/peer/peer_calls.c \
 	cuda_remote/client/peer/peer_copy.c cuda_remote/client/peer/peer_link.c cuda_remote/client/peer/peer_plan.c cuda_remote/client/pinned.c cuda_remote/client/pool.c cuda_remote/client/route.c cuda_remote/client/rows.c cuda_remote/client/stream.c cuda_remote/client/stream_memory.c \

@@ -77,6 +77,15 @@ static CUresult make_shared(struct rc_span *span)
 	return CUDA_SUCCESS;
 }
 
+CUresult rc_managed_make(const struct rc_context *context, struct rc_span *span)
+{
+	bool mirrored;
+	CUresult result = check_device(context, &mirrored);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return mirrored ? rc_mirror_allocate(span) : make_shared(span);
+}
+
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned flags)
 {
 	struct rc_context *context;
@@ -89,10 +98,9 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct rc_span span = { .size = size, .kind = RC_MEMORY_MANAGED, .session = rc_context_session(),
 				.context = context->handle, .flags = flags };
-	bool mirrored;
-	result = check_device(context, &mirrored);
-	if (result == CUDA_SUCCESS)
-		result = mirrored ? rc_mirror_allocate(&span) : make_shared(&span);
+	result = rc_managed_make(context, &span);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && rc_host_pool_return())
+		result = rc_managed_make(context, &span);
 	if (result == CUDA_SUCCESS)
 		*pointer = span.base;
 	return result;
@@ -110,15 +118,19 @@ CUresult rc_managed_end(const struct rc_span *span)
 bool rc_managed_free(CUdeviceptr pointer, CUresult *result)
 {
 	struct rc_span span;
-	if (!rc_managed_at(pointer))
+	bool of_pool = rc_memory_find(pointer, &span) && span.host_pool;
+	if (!of_pool && !rc_managed_at(pointer))
 		return false;
 	rc_peer_settle_allocation(pointer);
+	*result = CUDA_ERROR_INVALID_VALUE;
 	if (rc_memory_find(pointer, &span) && span.module)
-		*result = CUDA_ERROR_INVALID_VALUE; /* a variable */
-	else if (rc_memory_take(pointer, RC_MEMORY_MANAGED, &span))
-		*result = rc_managed_end(&span);
-	else
-		*result = CUDA_ERROR_INVALID_VALUE;
+		return true; /* a variable */
+	bool host = of_pool && rc_memory_take(pointer, RC_MEMORY_HOST, &span);
+	if (!host && !rc_memory_take(pointer, RC_MEMORY_MANAGED, &span))
+		return true;
+	*result = host ? rc_host_end(&span) : rc_managed_end(&span);
+	if (of_pool)
+		rc_host_pool_gone(&span);
 	return true;
 }
 

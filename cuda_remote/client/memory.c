@@ -42,6 +42,8 @@ bool rc_memory_find(uint64_t address, struct rc_span *span)
 {
 	pthread_rwlock_rdlock(&lock);
 	struct rc_span *found = find(address);
+	if (found && found->freed)
+		found = NULL;
 	if (found)
 		*span = *found;
 	pthread_rwlock_unlock(&lock);
@@ -148,7 +150,7 @@ void rc_memory_forget_context(CUcontext context, bool is_free)
 	pthread_rwlock_wrlock(&lock);
 	unmap_host(context);
 	/* Without memory for the list, the addresses are not used again. */
-	struct rc_span *gone = is_free ? malloc((n_spans ? n_spans : 1) * sizeof *gone) : NULL;
+	struct rc_span *gone = malloc((n_spans ? n_spans : 1) * sizeof *gone);
 	for (size_t i = 0; i < n_spans; i++) {
 		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context || spans[i].reserved)
 			spans[kept++] = spans[i];
@@ -157,7 +159,11 @@ void rc_memory_forget_context(CUcontext context, bool is_free)
 	}
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
-	while (n--)
+	while (n--) {
+		if (gone[n].host_pool)
+			rc_host_pool_gone(&gone[n]);
+		if (!is_free)
+			continue;
 		if (rc_mirror_is(&gone[n]))
 			rc_mirror_unmap(&gone[n]);
 		else if (gone[n].placing)
@@ -166,6 +172,7 @@ void rc_memory_forget_context(CUcontext context, bool is_free)
 			rc_ipc_gone(&gone[n]);
 		else
 			(void)rc_managed_end(&gone[n]);
+	}
 	free(gone);
 }
 
@@ -239,7 +246,7 @@ bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *tak
 {
 	pthread_rwlock_wrlock(&lock);
 	struct rc_span *span = find(base);
-	bool found = span && span->base == base && span->kind == kind && !span->reserved && !span->of_graph &&
+	bool found = span && span->base == base && span->kind == kind && !span->reserved && !span->of_graph && !span->freed &&
 		     (!span->imported || span->pooled);
 	if (found) {
 		*taken = *span;
@@ -249,6 +256,55 @@ bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *tak
 	return found;
 }
 
+/* The allocation of a pool of host_pool.c. Under the lock. */
+static struct rc_span *find_pooled(uint64_t base, uint64_t id, bool freed)
+{
+	struct rc_span *span = find(base);
+	return span && span->base == base && span->id == id && span->host_pool && span->freed == freed ? span : NULL;
+}
+
+bool rc_memory_mark_freed(uint64_t base, uint64_t id)
+{
+	pthread_rwlock_wrlock(&lock);
+	struct rc_span *span = find_pooled(base, id, false);
+	if (span)
+		span->freed = true;
+	pthread_rwlock_unlock(&lock);
+	return span;
+}
+
+bool rc_memory_freed(uint64_t base, uint64_t id)
+{
+	pthread_rwlock_rdlock(&lock);
+	struct rc_span *span = find_pooled(base, id, true);
+	pthread_rwlock_unlock(&lock);
+	return span;
+}
+
+bool rc_memory_unfree(uint64_t base, uint64_t id)
+{
+	pthread_rwlock_wrlock(&lock);
+	struct rc_span *span = find_pooled(base, id, true);
+	if (span) {
+		span->freed = span->synchronous = false;
+		span->id = ++next_id;
+	}
+	pthread_rwlock_unlock(&lock);
+	return span;
+}
+
+bool rc_memory_take_freed(uint64_t base, uint64_t id, struct rc_span *taken)
+{
+	pthread_rwlock_wrlock(&lock);
+	struct rc_span *span = find_pooled(base, id, true);
+	if (span) {
+		*taken = *span;
+		span_remove(span);
+	}
+	pthread_rwlock_unlock(&lock);
+	return span;
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
 	struct rc_span span;
@@ -256,7 +312,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr po
 	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!rc_memory_find(pointer, &span) || span.kind > RC_MEMORY_GLOBAL)
+	if (!rc_memory_find(pointer, &span)) /* memory of the host has an address for devices too */
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = span.base;

@@ -23,6 +23,11 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (properties->allocType == CU_MEM_ALLOCATION_TYPE_INVALID)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (rc_host_pool_place(&properties->location, properties->allocType)) {
+		struct rc_process *process;
+		CUresult result = rc_process_get(&process);
+		return result == CUDA_SUCCESS ? rc_host_pool_create(pool, properties) : result;
+	}
 	if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
 	    properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 	    (properties->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
@@ -54,6 +59,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 CUresult pool_check_destroy(CUmemoryPool pool)
 {
 	CUresult result = rc_handle_check(RC_KIND_POOL, (uint64_t)(uintptr_t)pool);
+	if (result == CUDA_SUCCESS && rc_host_pool_is(pool)) {
+		result = rc_host_pool_destroy(pool);
+		return result == CUDA_SUCCESS ? RC_ANSWERED : result;
+	}
 	if (result != CUDA_SUCCESS)
 		return result;
 	return rc_alias_is((uint64_t)(uintptr_t)pool) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* a default pool stays */
@@ -91,35 +100,46 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-/* CUDA 13's calls with a location: only pools of a device's pinned memory exist. */
-static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
+/* CUDA 13's calls with a location. *of_host: its pools are those of host_pool.c; else they are a device's. */
+static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type, bool *of_host)
 {
 	struct rc_process *process;
 	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!location)
+	if (!location || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
-	bool known = location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
-	return known ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	*of_host = rc_host_pool_place(location, type);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult result = check_location(location, type);
-	return result == CUDA_SUCCESS ? cuDeviceGetDefaultMemPool(pool, location->id) : result;
+	bool of_host;
+	CUresult result = check_location(location, type, &of_host);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return of_host ? rc_host_pool_of_place(location, type, false, pool) : cuDeviceGetDefaultMemPool(pool, location->id);
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult result = check_location(location, type);
-	return result == CUDA_SUCCESS ? cuDeviceGetMemPool(pool, location->id) : result;
+	bool of_host;
+	CUresult result = check_location(location, type, &of_host);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return of_host ? rc_host_pool_of_place(location, type, true, pool) : cuDeviceGetMemPool(pool, location->id);
 }
 
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
-	CUresult result = check_location(location, type);
-	return result == CUDA_SUCCESS ? cuDeviceSetMemPool(location->id, pool) : result;
+	bool of_host;
+	CUresult result = check_location(location, type, &of_host);
+	if (result == CUDA_SUCCESS)
+		result = rc_handle_check(RC_KIND_POOL, (uint64_t)(uintptr_t)pool);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return of_host ? rc_host_pool_make_current(location, type, pool) : cuDeviceSetMemPool(location->id, pool);
 }
 
 /* ---- stream-ordered allocation ---- */
@@ -135,6 +155,15 @@ static CUresult free_async(struct rc_link *link, CUdeviceptr pointer, uint64_t s
 	return result;
 }
 
+/* The current pool of the device that a call without a pool allocates on; 0: its default pool. */
+static uint64_t current_of(const struct rc_route *route)
+{
+	CUcontext handle = route->context ? (CUcontext)(uintptr_t)route->context : rc_context_current();
+	const struct rc_context *context = rc_handle_data(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)handle);
+	uint64_t pool = context ? __atomic_load_n(&current[context->device], __ATOMIC_RELAXED) : 0;
+	return pool && rc_handle_check(RC_KIND_POOL, pool) == CUDA_SUCCESS ? pool : 0;
+}
+
 /* pool: NULL for the device's current one. */
 static CUresult alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
 {
@@ -144,6 +173,8 @@ static CUresult alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool
 	} message = { .call = { size, (uint64_t)(uintptr_t)stream, (uint64_t)(uintptr_t)pool } };
 	if (!pointer)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (pool && rc_handle_check(RC_KIND_POOL, message.call.pool) == CUDA_SUCCESS && rc_host_pool_is(pool))
+		return rc_host_pool_alloc(pointer, size, pool, stream);
 	bool captured = false;
 	struct rc_route route = { NULL, 0, false };
 	CUresult result = size ? rc_capture_alloc(stream, size, pointer, &captured) : CUDA_SUCCESS;
@@ -169,7 +200,7 @@ static CUresult alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool
 	memcpy(&address, link->reply, sizeof address);
 	struct rc_span span = { .base = address, .size = size, .kind = RC_MEMORY_DEVICE, .session = link->session,
 				.context = route.context ? (CUcontext)(uintptr_t)route.context : rc_context_current(),
-				.pooled = true };
+				.pooled = true, .pool = message.call.pool ? message.call.pool : current_of(&route) };
 	result = rc_memory_add(&span);
 	if (result == CUDA_SUCCESS)
 		*pointer = address;
@@ -203,6 +234,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 	if (result == CUDA_SUCCESS)
 		result = rc_route_address(&route, pointer);
 	if (result != CUDA_SUCCESS || !pointer)
+		return result;
+	if (rc_host_pool_free(pointer, stream, &result))
 		return result;
 	if (rc_graph_memory_free_async(pointer, &result))
 		return result;

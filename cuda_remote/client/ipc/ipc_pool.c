@@ -35,7 +35,7 @@ CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool pool, CU
 		result = rc_route_handle(&route, RC_KIND_POOL, (uint64_t)(uintptr_t)pool);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!shareable || flags)
+	if (!shareable || flags || rc_host_pool_is(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -80,7 +80,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointe
 	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!data || !rc_memory_find(pointer, &span) || span.base != pointer || !span.pooled || span.imported)
+	if (!data || !rc_memory_find(pointer, &span) || span.base != pointer || !span.pooled || span.imported || span.host_pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = rc_route_address(&route, pointer);
 	if (result == CUDA_SUCCESS)
@@ -107,7 +107,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPo
 		result = rc_link_get(&route, false, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!pointer || !data)
+	if (!pointer || !data || rc_host_pool_is(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&message.call.handle, data, sizeof *data);
 	result = rc_link_call(link, RC_CALL_pool_import_pointer, 0, &message.head, sizeof message, NULL, 0);

@@ -69,8 +69,6 @@ static void a_device_has_a_default_and_a_current_pool(void)
 	OK(cuDeviceGetMemPool(&again, 0));
 	CHECK(again == first);
 	EXPECT(cuDeviceSetMemPool(0, own), CUDA_ERROR_INVALID_HANDLE);
-	here.type = CU_MEM_LOCATION_TYPE_HOST;
-	EXPECT(cuMemGetMemPool(&again, &here, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 static void a_pool_has_limits_and_access(void)
@@ -126,18 +124,238 @@ static void no_bytes_have_no_address(void)
 	EXPECT(cuMemAllocFromPoolAsync(&memory, 0, pool, stream), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void managed_pools_are_refused(void)
+static uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which)
+{
+	cuuint64_t bytes;
+	OK(cuMemPoolGetAttribute(pool, which, &bytes));
+	return bytes;
+}
+
+static CUmemoryPool make_host_pool(CUmemAllocationType type, CUmemLocationType place, size_t most)
 {
 	CUmemoryPool pool;
+	CUmemPoolProps props = { .allocType = type, .location = { .type = place, .id = 0 }, .maxSize = most };
+	OK(cuMemPoolCreate(&pool, &props));
+	return pool;
+}
+
+#define SIZE 5000
+
+/* Memory of the pool: kernels, copies, fills and the host use it, and it comes back when the stream reaches the free. */
+static void expect_pool_of_host(CUmemoryPool pool, bool managed)
+{
+	CUdeviceptr memory, more, device, start_of;
+	CUmemoryPool owner;
+	size_t size;
+	uint32_t count = 3000;
+	unsigned type;
+	bool is_managed, mapped;
+	char *host, back[SIZE];
+	uint64_t before = used(pool);
+	OK(cuMemAllocFromPoolAsync(&memory, SIZE, pool, stream));
+	OK(cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, memory));
+	OK(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory));
+	OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory));
+	OK(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, memory));
+	CHECK(is_managed == managed && owner == pool && type == (managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST) && mapped);
+	OK(cuMemGetAddressRange(&start_of, &size, memory + 10));
+	CHECK(start_of == memory && size == SIZE);
+	OK(cuMemAllocFromPoolAsync(&more, 2 * SIZE, pool, stream));
+	CHECK(more != memory && used(pool) == before + 3 * SIZE);
+	host = (char *)(uintptr_t)memory;
+	memset(host, 1, SIZE);
+	OK(launch("write", stream, &memory, &count));
+	OK(cuMemsetD8Async(memory + 100, 7, 10, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(host[0] == (char)0xA5 && host[100] == 7 && host[109] == 7 && host[2999] == (char)0xA5 && host[3000] == 1);
+	OK(cuMemAlloc(&device, SIZE));
+	host[4999] = 3;
+	OK(cuMemcpyAsync(device, memory, SIZE, stream));
+	/* The copy is before the free: whoever gets the memory does not change what is copied. */
+	OK(cuMemFreeAsync(memory, stream));
+	OK(cuMemFreeAsync(more, stream));
+	EXPECT(cuMemFreeAsync(memory, stream), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyDtoH(back, device, SIZE));
+	CHECK(back[0] == (char)0xA5 && back[105] == 7 && back[3000] == 1 && back[4999] == 3);
+	CHECK(used(pool) == before);
+	OK(cuMemAllocFromPoolAsync(&memory, SIZE, pool, stream));
+	CHECK(used(pool) == before + SIZE);
+	EXPECT(cuMemFreeHost((void *)(uintptr_t)memory), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(memory));
+	EXPECT(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+	CHECK(used(pool) == before);
+	OK(cuMemFree(device));
+}
+
+static void pools_hold_managed_and_host_memory(void)
+{
+	static const CUmemLocation places[] = { { .type = CU_MEM_LOCATION_TYPE_NONE },
+						{ .type = CU_MEM_LOCATION_TYPE_DEVICE },
+						{ .type = CU_MEM_LOCATION_TYPE_HOST },
+						{ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA } };
+	CUmemoryPool pool, again, last = NULL;
+	CUmemAccess_flags access;
+	int supported = 0, file;
+	for (unsigned i = 0; i < 4; i++) {
+		CUmemLocation place = places[i];
+		CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = place };
+		OK(cuMemGetDefaultMemPool(&pool, &place, CU_MEM_ALLOCATION_TYPE_MANAGED));
+		CHECK(pool != last);
+		last = pool;
+		EXPECT(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+		OK(cuMemPoolCreate(&pool, &props));
+		expect_pool_of_host(pool, true);
+		OK(cuMemSetMemPool(&place, CU_MEM_ALLOCATION_TYPE_MANAGED, pool));
+		OK(cuMemGetMemPool(&again, &place, CU_MEM_ALLOCATION_TYPE_MANAGED));
+		CHECK(again == pool);
+		EXPECT(cuDeviceSetMemPool(0, pool), CUDA_ERROR_INVALID_VALUE);
+		EXPECT(cuMemPoolExportToShareableHandle(&file, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		       CUDA_ERROR_INVALID_VALUE);
+		OK(cuMemPoolDestroy(pool));
+		EXPECT(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_HANDLE);
+		OK(cuMemGetMemPool(&again, &place, CU_MEM_ALLOCATION_TYPE_MANAGED));
+		CHECK(again == last);
+		props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+		EXPECT(cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
+	}
+	CUmemLocation host = places[2], nowhere = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 1000000 };
+	OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 0));
+	CHECK(supported);
+	OK(cuMemGetDefaultMemPool(&pool, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+	expect_pool_of_host(pool, false);
+	OK(cuMemPoolGetAccess(&access, pool, &host));
+	CHECK(access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CUmemAccessDesc desc = { .location = places[1], .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	OK(cuMemPoolSetAccess(pool, &desc, 1));
+	desc = (CUmemAccessDesc){ .location = host, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ };
+	EXPECT(cuMemPoolSetAccess(pool, &desc, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuDeviceGetDefaultMemPool(&again, 0));
+	EXPECT(cuMemPoolGetAccess(&access, again, &host), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemGetDefaultMemPool(&pool, &nowhere, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemGetDefaultMemPool(&pool, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
+	/* Other managed memory is no pool's. */
+	CUdeviceptr managed;
+	OK(cuMemAllocManaged(&managed, 100, CU_MEM_ATTACH_GLOBAL));
+	EXPECT(cuMemFreeAsync(managed, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuPointerGetAttribute(&again, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, managed));
+	CHECK(!again);
+	OK(cuMemFree(managed));
+}
+
+/* A pool's memory is not used again before its stream has come to the free. */
+static void frees_are_in_the_order_of_streams(CUmemAllocationType type)
+{
+	CUmemoryPool pool = make_host_pool(type, CU_MEM_LOCATION_TYPE_HOST, 2 * SIZE);
+	CUdeviceptr first, second, third;
+	cuuint64_t threshold = 1 << 30, none = 0;
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	OK(cuMemAllocFromPoolAsync(&first, SIZE, pool, stream));
+	block();
+	OK(cuMemFreeAsync(first, stream));
+	CHECK(used(pool) == SIZE);
+	OK(cuMemAllocFromPoolAsync(&second, SIZE, pool, other));
+	CHECK(second != first && used(pool) == 2 * SIZE);
+	unblock();
+	CHECK(used(pool) == SIZE && attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 2 * SIZE);
+	OK(cuMemAllocFromPoolAsync(&third, SIZE, pool, other));
+	CHECK(third == first);
+	EXPECT(cuMemAllocFromPoolAsync(&first, 1, pool, other), CUDA_ERROR_OUT_OF_MEMORY);
+	/* A freed allocation no longer counts, even if the stream has not reached the free. */
+	for (int i = 0; i < 50; i++) {
+		OK(cuMemsetD8Async(third, 1, SIZE - 2, stream));
+		OK(cuMemFreeAsync(third, stream));
+		OK(cuMemAllocFromPoolAsync(&third, SIZE - (size_t)i % 3, pool, stream));
+	}
+	OK(cuMemFreeAsync(third, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(used(pool) == SIZE && attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) > SIZE);
+	OK(cuMemPoolTrimTo(pool, 0));
+	CHECK(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == SIZE);
+	CHECK(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 2 * SIZE);
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &none));
+	CHECK(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) == SIZE);
+	EXPECT(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &threshold), CUDA_ERROR_INVALID_VALUE);
+	/* The memory outlives its pool. */
+	OK(cuMemPoolDestroy(pool));
+	*(volatile char *)(uintptr_t)second = 9;
+	OK(cuMemFreeAsync(second, other));
+	OK(cuCtxSynchronize());
+}
+
+/* A context ends with the managed memory of pools; the pool counts it no longer. */
+static void a_context_takes_its_memory_along(void)
+{
+	CUmemoryPool pool = make_host_pool(CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_LOCATION_TYPE_NONE, 0);
+	CUcontext context;
+	CUstream in;
+	CUdeviceptr live, freed, again;
+	OK(cuCtxCreate(&context, NULL, 0, 0));
+	OK(cuStreamCreate(&in, 0));
+	OK(cuMemAllocFromPoolAsync(&live, SIZE, pool, in));
+	OK(cuMemAllocFromPoolAsync(&freed, SIZE, pool, in));
+	OK(cuMemFreeAsync(freed, in));
+	OK(cuCtxDestroy(context));
+	CHECK(!used(pool));
+	EXPECT(cuMemFreeAsync(live, stream), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemAllocFromPoolAsync(&again, SIZE, pool, stream));
+	memset((void *)(uintptr_t)again, 1, SIZE);
+	OK(cuMemFreeAsync(again, stream));
+	OK(cuMemPoolDestroy(pool));
+	OK(cuStreamSynchronize(stream));
+}
+
+/* A graph's allocations are of device memory. */
+static void pools_of_the_host_are_not_captured(void)
+{
+	CUmemoryPool pool = make_host_pool(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST, 0);
 	CUgraph graph;
 	CUgraphNode node;
-	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED,
-				 .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
-	CUDA_MEM_ALLOC_NODE_PARAMS params = { .poolProps = props, .bytesize = 64 };
-	EXPECT(cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
-	OK(cuGraphCreate(&graph, 0));
+	CUdeviceptr memory;
+	CUDA_MEM_ALLOC_NODE_PARAMS params = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED,
+							     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } },
+					      .bytesize = 64 };
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	EXPECT(cuMemAllocFromPoolAsync(&memory, 100, pool, stream), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuStreamEndCapture(stream, &graph));
 	EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params), CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuGraphDestroy(graph));
+	OK(cuMemPoolDestroy(pool));
+}
+
+static void memory_of_a_device_names_its_pool(void)
+{
+	CUmemoryPool pool = make_pool(), found, standard;
+	CUdeviceptr memory;
+	unsigned access = 0;
+	OK(cuMemAllocFromPoolAsync(&memory, 64, pool, stream));
+	OK(cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory));
+	OK(cuPointerGetAttribute(&access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, memory));
+	CHECK(found == pool && access == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+	OK(cuMemFreeAsync(memory, stream));
+	OK(cuMemPoolDestroy(pool));
+	OK(cuMemAllocAsync(&memory, 64, stream));
+	OK(cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory));
+	OK(cuDeviceGetDefaultMemPool(&standard, 0));
+	CHECK(found == standard);
+	OK(cuMemFreeAsync(memory, stream));
+	OK(cuMemAlloc(&memory, 64));
+	OK(cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory));
+	CHECK(!found);
+	OK(cuMemFree(memory));
+}
+
+/* As numba asks for the size of mapped memory. */
+static void memory_of_the_host_has_a_range(void)
+{
+	void *memory;
+	CUdeviceptr base;
+	size_t size;
+	OK(cuMemHostAlloc(&memory, 100, CU_MEMHOSTALLOC_DEVICEMAP));
+	OK(cuMemGetAddressRange(&base, &size, (CUdeviceptr)(uintptr_t)memory + 99));
+	CHECK(base == (uintptr_t)memory && size == 100);
+	OK(cuMemFreeHost(memory));
 }
 
 #define BYTES 100000
@@ -294,7 +512,13 @@ int main(void)
 	a_device_has_a_default_and_a_current_pool();
 	a_pool_has_limits_and_access();
 	no_bytes_have_no_address();
-	managed_pools_are_refused();
+	pools_hold_managed_and_host_memory();
+	frees_are_in_the_order_of_streams(CU_MEM_ALLOCATION_TYPE_MANAGED);
+	frees_are_in_the_order_of_streams(CU_MEM_ALLOCATION_TYPE_PINNED);
+	a_context_takes_its_memory_along();
+	pools_of_the_host_are_not_captured();
+	memory_of_a_device_names_its_pool();
+	memory_of_the_host_has_a_range();
 	sources_are_read_when_the_attributes_say();
 	one_wrong_copy_and_none_is_made();
 	boxes_have_rows_and_layers();
