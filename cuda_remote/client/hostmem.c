@@ -232,8 +232,10 @@ CUresult cuMemHostUnregister(void *pointer)
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
-	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_REGISTERED)
+	if (!rc_memory_find(address, &span) || span.kind != RC_MEMORY_REGISTERED)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (span.base != address)
+		return CUDA_ERROR_INVALID_VALUE;
 	result = settle(address, span.size);
 	CUresult ended = span.promoted ? rc_promote_end(&span) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)

@@ -18,7 +18,7 @@ static CUresult kernel_get(uint64_t handle, struct rc_kernel **kernel)
 static CUresult kernel_name(const char **name, uint64_t handle)
 {
 	struct rc_kernel *kernel;
-	if (!name)
+	if (!name || !handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get(handle, &kernel);
 	if (result == CUDA_SUCCESS)

@@ -158,15 +158,15 @@ static int32_t as_device(const CUmemLocation *location)
 	}
 }
 
-/* Writes the devices that access the whole range, then fills the program's array with CU_DEVICE_INVALID. */
+/* Writes the devices that access the whole range, and last the host, as NVIDIA's driver does; then fills the program's array with CU_DEVICE_INVALID. */
 static void tell_accessors(const managed_state_t *state, int32_t *list, size_t room)
 {
 	size_t at = 0;
-	if (state->host_accesses && at < room)
-		list[at++] = CU_DEVICE_CPU;
 	for (int device = 0; device < MANAGED_DEVICES && at < room; device++)
 		if (state->device_accesses >> device & 1)
 			list[at++] = device;
+	if (state->host_accesses && at < room)
+		list[at++] = CU_DEVICE_CPU;
 	while (at < room)
 		list[at++] = CU_DEVICE_INVALID;
 }

@@ -105,6 +105,9 @@ static void handles(void)
 	CUevent event;
 	CUstream stream;
 	float ms;
+	const char *name;
+	EXPECT(cuFuncGetName(&name, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuKernelGetName(&name, NULL), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuStreamSynchronize((CUstream)0xdeadbeef), CUDA_ERROR_INVALID_HANDLE);
 	EXPECT(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
 	EXPECT(cuStreamCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);

@@ -356,6 +356,13 @@ static void memory_of_the_host_has_a_range(void)
 	OK(cuMemGetAddressRange(&base, &size, (CUdeviceptr)(uintptr_t)memory + 99));
 	CHECK(base == (uintptr_t)memory && size == 100);
 	OK(cuMemFreeHost(memory));
+	static char own[200];
+	OK(cuMemHostRegister(own, sizeof own, 0));
+	OK(cuMemGetAddressRange(&base, &size, (CUdeviceptr)(uintptr_t)own + 9));
+	CHECK(base == (uintptr_t)own && size == sizeof own);
+	EXPECT(cuMemHostUnregister(own + 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemHostUnregister(own));
+	EXPECT(cuMemHostUnregister(own), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 #define BYTES 100000

@@ -212,7 +212,7 @@ static void managed_memory_remembers_what_was_advised(void)
 	OK(cuMemAdvise(m, 16, CU_MEM_ADVISE_UNSET_ACCESSED_BY, device));
 	int32_t by[3];
 	OK(cuMemRangeGetAttribute(by, sizeof by, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, m + PART, PART));
-	CHECK(by[0] == CU_DEVICE_CPU && by[1] == 0 && by[2] == CU_DEVICE_INVALID);
+	CHECK(by[0] == 0 && by[1] == CU_DEVICE_CPU && by[2] == CU_DEVICE_INVALID);
 	OK(cuMemRangeGetAttribute(by, sizeof by, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, m, PART));
 	CHECK(by[0] == CU_DEVICE_CPU && by[1] == CU_DEVICE_INVALID);
 	OK(cuMemPrefetchAsync(m, PART, device, 0, NULL));

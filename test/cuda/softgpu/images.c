@@ -237,6 +237,8 @@ static void libraries_follow_contexts(CUcontext first)
 	EXPECT(cuLibraryGetKernel(&append_kernel, library, "none"), CUDA_ERROR_NOT_FOUND);
 	OK(cuKernelGetName(&name, append_kernel));
 	CHECK(!strcmp(name, "append"));
+	EXPECT(cuKernelGetName(&name, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuFuncGetName(&name, NULL), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuKernelGetFunction(&here, append_kernel), CUDA_ERROR_INVALID_CONTEXT);
 	OK(cuCtxSetCurrent(first));
 	OK(cuKernelGetFunction(&here, append_kernel));

@@ -261,6 +261,7 @@ static void registered_memory_is_the_kernels_too(void)
 	OK(cuCtxSynchronize());
 	CHECK(buffer[99] == 0 && buffer[100] == (char)0xA5 && buffer[5099] == (char)0xA5 && buffer[5100] == 0);
 	EXPECT(cuMemHostUnregister(buffer), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	EXPECT(cuMemHostUnregister(buffer + 101), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemHostUnregister(buffer + 100));
 	EXPECT(cuMemHostUnregister(buffer + 100), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	EXPECT(cuMemHostRegister((void *)(uintptr_t)4096, 4096, 0), CUDA_ERROR_INVALID_VALUE);

@@ -259,8 +259,10 @@ CUresult cuMemHostUnregister(void *p)
 		return result;
 	softgpu_allocation_t found;
 	uint64_t base = (uint64_t)(uintptr_t)p;
-	if (!softgpu_space_find(base, &found) || found.kind != SOFTGPU_SPACE_REGISTERED || found.base != base)
+	if (!softgpu_space_find(base, &found) || found.kind != SOFTGPU_SPACE_REGISTERED)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (found.base != base)
+		return CUDA_ERROR_INVALID_VALUE;
 	CUcontext owner = (CUcontext)(uintptr_t)found.owner;
 	if (handle_valid(owner, HANDLE_CONTEXT))
 		queue_wait_group(&owner->group);

@@ -138,11 +138,11 @@ CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 
 CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 {
+	if (!name || !hfunc) /* NVIDIA's driver has this error for a null handle in this call */
+		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = enter(hfunc, &hfunc);
 	if (result)
 		return result;
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
 	*name = hfunc->info.name;
 	return CUDA_SUCCESS;
 }
@@ -203,11 +203,11 @@ CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 
 CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 {
+	if (!name || !hfunc) /* as cuFuncGetName */
+		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = init_check_handle(hfunc, HANDLE_KERNEL);
 	if (result)
 		return result;
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
 	*name = hfunc->name;
 	return CUDA_SUCCESS;
 }
