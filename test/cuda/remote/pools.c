@@ -2,6 +2,7 @@
 /* Memory pools and batches of copies over a worker. */
 #include "test/cuda/softgpu/driver.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 
 static CUstream stream, other;
@@ -306,6 +307,47 @@ static void a_context_takes_its_memory_along(void)
 	OK(cuStreamSynchronize(stream));
 }
 
+static CUmemoryPool common;
+static CUcontext current;
+
+/* No other thread has the memory between the allocation and the stream's free. */
+static void *allocate_and_free(void *number)
+{
+	CUstream own;
+	CUdeviceptr memory;
+	unsigned char value = (unsigned char)(uintptr_t)number;
+	OK(cuCtxSetCurrent(current));
+	OK(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 60; i++) {
+		OK(cuMemAllocFromPoolAsync(&memory, SIZE, common, own));
+		OK(cuMemsetD8Async(memory, value, SIZE, own));
+		if (i % 3 == 0) {
+			OK(cuStreamSynchronize(own));
+			CHECK(*(unsigned char *)(uintptr_t)memory == value && ((unsigned char *)(uintptr_t)memory)[SIZE - 1] == value);
+		}
+		if (i % 7 == 0)
+			OK(cuMemFree(memory));
+		else
+			OK(cuMemFreeAsync(memory, own));
+	}
+	OK(cuStreamSynchronize(own));
+	OK(cuStreamDestroy(own));
+	return NULL;
+}
+
+static void threads_share_a_pool(CUmemAllocationType type)
+{
+	pthread_t threads[4];
+	common = make_host_pool(type, CU_MEM_LOCATION_TYPE_HOST, 0);
+	OK(cuCtxGetCurrent(&current));
+	for (uintptr_t i = 0; i < 4; i++)
+		CHECK(!pthread_create(&threads[i], NULL, allocate_and_free, (void *)(i + 1)));
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(!used(common));
+	OK(cuMemPoolDestroy(common));
+}
+
 /* A graph's allocations are of device memory. */
 static void pools_of_the_host_are_not_captured(void)
 {
@@ -522,6 +564,8 @@ int main(void)
 	pools_hold_managed_and_host_memory();
 	frees_are_in_the_order_of_streams(CU_MEM_ALLOCATION_TYPE_MANAGED);
 	frees_are_in_the_order_of_streams(CU_MEM_ALLOCATION_TYPE_PINNED);
+	threads_share_a_pool(CU_MEM_ALLOCATION_TYPE_MANAGED);
+	threads_share_a_pool(CU_MEM_ALLOCATION_TYPE_PINNED);
 	a_context_takes_its_memory_along();
 	pools_of_the_host_are_not_captured();
 	memory_of_a_device_names_its_pool();
