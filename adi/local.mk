@@ -98,7 +98,7 @@ HR_MPI_MODULES = adi/fortran/mpi.mod adi/fortran/mpi_f08.mod
 lib_LTLIBRARIES += adi/libheadrace_mpifort.la
 adi_libheadrace_mpifort_la_SOURCES = \
 	adi/fortran/attributes.c adi/fortran/callbacks.c adi/fortran/convert.c adi/fortran/environment.c \
-	adi/fortran/fortran.h adi/fortran/removed.c adi/fortran/strings.c
+	adi/fortran/fortran.h adi/fortran/removed.c adi/fortran/sections.c adi/fortran/sections.h adi/fortran/strings.c
 nodist_adi_libheadrace_mpifort_la_SOURCES = $(HR_MPI_FORTRAN_C) $(HR_MPI_FORTRAN_90)
 adi_libheadrace_mpifort_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 adi_libheadrace_mpifort_la_FCFLAGS = $(AM_FCFLAGS) -Jadi/fortran

@@ -20,6 +20,9 @@ ABSENT = {"Abi_get_fortran_booleans", "Abi_set_fortran_booleans", "Register_data
 SHORT = {"ctype": "type", "otype": "type", "info!": "info"}  # kinds of the same handle
 CONVERT = {"errhandler": "Errhandler", "comm": "Comm", "group": "Group", "type": "Type", "op": "Op", "info": "Info", "win": "Win",
            "session": "Session", "request": "Request", "message": "Message", "file": "File"}
+# Functions that need the addresses of buffers only: no section is copied for them.
+ADDRESSES = ("Fetch_and_op", "Compare_and_swap", "Get_address", "Win_detach")
+BUFFERS = ("in", "out")
 # Lengths of arrays of handles; count or incount is the default.
 LENGTHS = {"array_of_datatypes": "*max_datatypes"}
 
@@ -27,6 +30,13 @@ LENGTHS = {"array_of_datatypes": "*max_datatypes"}
 def in_fortran(function):
     """Whether Fortran has the function."""
     return function.chapter != "tool" and function.name not in ABSENT and not function.name.endswith(("_toint", "_fromint"))
+
+
+def keeps_buffer(function):
+    """Whether a buffer is used after the function has returned: mpi_f08 passes its descriptor (adi/fortran/sections.h)."""
+    kinds = [p.kind for p in function.parameters]
+    later = "request*" in kinds or function.chapter == "onesided" or "attach" in function.name or function.name == "Get_address"
+    return later and function.chapter != "io" and any(kind in BUFFERS for kind in kinds)
 
 
 def handle_kind(kind):
@@ -46,7 +56,8 @@ class Stub:
     def __init__(self, function, large):
         self.function, self.large = function, large
         self.parameters, self.lengths, self.before, self.arguments, self.after, self.end = [], [], [], [], [], []
-        for p in function.c_parameters(large):
+        self.c_parameters = function.c_parameters(large)
+        for p in self.c_parameters:
             self.add(p)
 
     def add(self, p):
@@ -147,6 +158,54 @@ class Stub:
         else:
             self.after += ["for (int i = 0; i < *outcount; i++)", f"\t{p.name}[i]++;"]
 
+    def section_lines(self, name):
+        """The stub of mpi_f08 for a function that keeps a buffer. It calls the stub of mpif.h."""
+        parameters = self.c_parameters
+        names = [p.name for p in parameters]
+        types = dict(zip(names, self.parameters))
+        arguments = {n: n for n in names}
+        start, before, end = [], [], []
+        for i, p in enumerate(parameters):
+            if p.kind not in BUFFERS:
+                continue
+            types[p.name] = f"CFI_cdesc_t *{p.name}"
+            arguments[p.name] = f"{p.name}->base_addr"
+            if self.function.name in ADDRESSES:
+                continue
+            if not self.described(i):
+                before.append(f"class = class == MPI_SUCCESS ? hrf_contiguous({p.name}) : class;")
+                continue
+            count, datatype = names[i + 1:i + 3]
+            before.append(f"class = class == MPI_SUCCESS ? hrf_section(&{p.name}_c, {p.name}, *{count}, *{datatype}) : class;")
+            start.append(f"struct hrf_section {p.name}_c = {{ .made = MPI_DATATYPE_NULL }};")
+            end.append(f"hrf_section_end(&{p.name}_c);")
+            arguments.update({p.name: f"{p.name}_c.address", datatype: f"&{p.name}_c.datatype",
+                              count: f"&{p.name}_c.count" + "_c" * self.large})
+        out = wrap(f"void pmpi_{name.lower()}_f08ts_({', '.join(list(types.values()) + ['MPI_Fint *ierror'])})") + ["{"]
+        out += ["\t" + line for line in start]
+        if before:
+            out += ["\tint class = MPI_SUCCESS;"] + ["\t" + line for line in before]
+            out += ["\tif (class == MPI_SUCCESS)"]
+        call = f"pmpi_{name.lower()}_({', '.join([arguments[n] for n in names] + ['ierror'])});"
+        out += wrap(call, "\t\t" if before else "\t")
+        if before:
+            kinds = [p.kind for p in parameters]
+            objects = [kind if kind in kinds else "NULL" for kind in ("comm", "win")]
+            out += ["\telse", f"\t\thrf_return(hrf_section_error(class, {', '.join(objects)}));"]
+        return out + ["\t" + line for line in end] + ["}"]
+
+    def described(self, i):
+        """Whether parameter i is a buffer of a count of elements of a datatype, which another datatype can replace."""
+        kinds = [p.kind for p in self.c_parameters[i:i + 3]]
+        if len(kinds) < 3 or kinds[1] not in ("count", "amount") or kinds[2] not in ("ctype", "otype", "anytype"):
+            return False
+        if self.function.chapter != "collective":
+            return True
+        # Blocks for several processes and operands of reductions keep their datatype.
+        name, buffer = self.function.name.lower(), self.c_parameters[i].name
+        several = {"sendbuf": ("scatter", "alltoall"), "recvbuf": ("gather", "alltoall")}.get(buffer, ())
+        return not any(p.kind == "op" for p in self.c_parameters) and not any(word in name for word in several)
+
     def lines(self, name):
         parameters = ", ".join(self.parameters + ["MPI_Fint *ierror"] + self.lengths)
         out = wrap(f"void pmpi_{name.lower()}_({parameters})") + ["{"]
@@ -178,8 +237,12 @@ def stubs(functions):
             keep_on_error(stub)
             prototype = " ".join(stub.lines(name)[:stub.lines(name).index("{")]).replace("\t", "")
             text = wrap(prototype + ";") + stub.lines(name) + [f"HRF_NAMES({name.lower()});", ""]
+            if keeps_buffer(function):
+                lines = stub.section_lines(name)
+                text += wrap(" ".join(lines[:lines.index("{")]).replace("\t", "") + ";") + lines
+                text += [f"HRF_NAME(mpi_{name.lower()}_f08ts_, pmpi_{name.lower()}_f08ts_);", ""]
             files.setdefault(function.chapter, []).extend(text)
     head = ["/* SPDX-License-Identifier: BSD-3-Clause */"]
     return {f"stubs_{chapter}.c": "\n".join(head + [f"/* Fortran stubs: {chapter}. {WARNING} */",
-                                                    '#include "adi/fortran/fortran.h"', ""] + text)
+                                                    '#include "adi/fortran/sections.h"', ""] + text)
             for chapter, text in files.items()}

@@ -3,7 +3,7 @@
 import textwrap
 
 import constants
-from fortran import handle_kind, in_fortran
+from fortran import BUFFERS, handle_kind, in_fortran, keeps_buffer
 from header import WARNING
 from table import without
 
@@ -18,7 +18,6 @@ CALLBACKS = [f"MPI_{kind}_{name}" for kind in ("COMM", "TYPE", "WIN") for name i
 OLD_CALLBACKS = ["MPI_NULL_COPY_FN", "MPI_DUP_FN", "MPI_NULL_DELETE_FN"]
 RESULTS = {"double": "double precision", "MPI_Aint": "integer(8)"}
 INTEGERS = {"int": "integer", "MPI_Count": "integer(8)", "MPI_Aint": "integer(8)", "MPI_Offset": "integer(8)"}
-BUFFERS = ("in", "out")
 
 
 def mpif_h(template):
@@ -70,6 +69,8 @@ class Dummy:
     def find(self, function, p, large, f08):
         kind, base = p.kind, without(p.kind.rstrip("*&"), "[]")
         array = p.is_array or kind.endswith("[]")
+        if kind in BUFFERS and f08 and keeps_buffer(function):
+            return "type(*), dimension(..), asynchronous"
         if kind in BUFFERS or kind == "base*" and not f08:
             self.no_check = True
             return "type(*), dimension(*)"
@@ -108,7 +109,8 @@ def interface_body(function, name, large, f08):
     has_error = not result and function.name != "Pcontrol"
     names = [d.name for d in arguments] + ["ierror"] * has_error
     word = "function" if result else "subroutine"
-    lines = wrap(f"{word} {name}({', '.join(names)})", "    ")
+    bind = f' bind(C, name="{name.lower()}_")' if f08 and keeps_buffer(function) else ""
+    lines = wrap(f"{word} {name}({', '.join(names)}){bind}", "    ")
     lines += ["      import", "      implicit none"]
     if result:
         lines.append(f"      {result} :: {name}")
@@ -140,7 +142,8 @@ def interfaces(functions, f08):
             generic = len(variants) == 2 and shape(function, 0) != shape(function, 1)
             for name, large in variants:
                 lines += [f"  interface {prefix}{function.name if generic else name}"]
-                lines += interface_body(function, f"{prefix}{name}_f08", large, True) + ["  end interface"]
+                end = "f08ts" if keeps_buffer(function) else "f08"
+                lines += interface_body(function, f"{prefix}{name}_{end}", large, True) + ["  end interface"]
     return lines
 
 

@@ -16,7 +16,7 @@ for option in "${command[@]}"; do
 	esac
 done
 libraries=$top_builddir/adi/.libs
-for source in fixed.f module.f90 f08.f90; do
+for source in fixed.f module.f90 f08.f90 sections.f90; do
 	program=$scratch/${source%.*}
 	"${options[@]}" -w -I"$top_builddir/adi/fortran" "$top_srcdir/test/adi/fortran/$source" -o "$program" -L"$libraries" \
 		-Wl,-rpath,"$libraries" -lheadrace_mpifort -lmpi_abi 2>"$scratch/log" || {
@@ -26,7 +26,7 @@ for source in fixed.f module.f90 f08.f90; do
 	timeout 60 "$program" || fail "$source, alone"
 done
 need_mpirun
-for program in fixed module f08; do
+for program in fixed module f08 sections; do
 	for n in 2 3 4; do
 		ranks "$n" "$scratch/$program" || fail "$program, $n ranks"
 	done

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buffers of mpi_f08 that are sections of arrays: functions whose buffer is used after they return get a descriptor, so that
+ * the compiler makes no copy of a section that is not contiguous.
+ */
+#ifndef ADI_FORTRAN_SECTIONS_H
+#define ADI_FORTRAN_SECTIONS_H
+
+#include "adi/fortran/fortran.h"
+
+#include <ISO_Fortran_binding.h>
+
+/* A buffer as the stub of mpif.h expects it. */
+struct hrf_section {
+	void *address;
+	int count;
+	MPI_Count count_c;
+	MPI_Fint datatype;
+	MPI_Datatype made; /* MPI_DATATYPE_NULL: datatype is the caller's */
+};
+
+/* Describes count elements of datatype in an array or section by a datatype, which hrf_section_end frees. Returns
+ * MPI_SUCCESS or an error code. */
+int hrf_section(struct hrf_section *section, const CFI_cdesc_t *buffer, MPI_Count count, MPI_Fint datatype);
+void hrf_section_end(struct hrf_section *section);
+
+/* MPI_SUCCESS if the array is contiguous, or empty. Else an error code of class MPI_ERR_BUFFER. */
+int hrf_contiguous(const CFI_cdesc_t *buffer);
+
+/* Calls the error handler. Either may be NULL: MPI_COMM_WORLD. Returns the code. */
+int hrf_section_error(int code, const MPI_Fint *comm, const MPI_Fint *win);
+
+#endif
