@@ -9,11 +9,11 @@ from table import HANDLES, PLAIN_HANDLES, without
 # Written by hand in adi/fortran/.
 HAND = set("""
     Attr_delete Attr_get Attr_put Buffer_detach Comm_create_errhandler Comm_create_keyval Comm_detach_buffer
-    Comm_get_attr Comm_spawn Comm_spawn_multiple File_create_errhandler Grequest_start Info_create_env
+    Comm_get_attr Comm_set_attr Comm_spawn Comm_spawn_multiple File_create_errhandler Grequest_start Info_create_env
     Info_get Info_get_string Info_get_valuelen Init Init_thread Keyval_create Keyval_free Op_create
     Op_create_c Op_free Pcontrol Session_create_errhandler Session_detach_buffer Session_get_nth_pset
-    Type_create_keyval Type_get_attr Win_create_errhandler Win_create_keyval Win_get_attr Wtick Wtime Aint_add
-    Aint_diff
+    Type_create_keyval Type_get_attr Type_set_attr Win_create_errhandler Win_create_keyval Win_get_attr Win_set_attr Wtick
+    Wtime Aint_add Aint_diff
 """.split())
 # Not in Fortran's bindings, or (data representations of files) not implemented in C either.
 ABSENT = {"Abi_get_fortran_booleans", "Abi_set_fortran_booleans", "Register_datarep", "Register_datarep_c"}
@@ -75,8 +75,6 @@ class Stub:
             self.simple(f"MPI_Fint *{name}", f"hrf_{'statuses' if kind == 'status[]' else 'status'}({name})")
         elif kind in ("string", "chars"):
             self.text(p)
-        elif kind == "attribute":
-            self.simple(f"MPI_Aint *{name}", f"(void *)*{name}")
         elif kind == "base*":
             self.simple(f"void *{name}", name)
         elif kind == "bool":

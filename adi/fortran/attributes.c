@@ -1,10 +1,106 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attributes in Fortran: MPI 5.0, section 7.7. A key's extra state in C is a struct with the callbacks of the program. It is
- * never freed, because objects may have attributes of a key that was freed. An attribute that C has set is seen in Fortran as
- * the address, and one that Fortran has set is seen in C as the integer itself.
+ * Attributes in Fortran: MPI 5.0, sections 7.7 and 19.3.7. A key's extra state in C is a struct with the callbacks of the
+ * program. It is never freed, because objects may have attributes of a key that was freed. An attribute that C has set is seen
+ * in Fortran as the address. One that Fortran has set is in a cell, whose address C sees. The delete callback of a key of
+ * Fortran frees the cell; a cell of a key of C stays, because copies of the object may share it.
  */
 #include "adi/fortran/fortran.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* What Fortran has set. */
+struct cell {
+	union {
+		MPI_Aint value;
+		MPI_Fint integer;  /* if old */
+		struct cell *next; /* if not used */
+	};
+	bool used, old; /* old: by MPI_ATTR_PUT */
+};
+
+/* Each slab has twice as many cells as the one before, so that few slabs are searched. */
+#define FIRST_CELLS 16
+#define SLABS 40
+static struct {
+	struct cell *cell;
+	size_t n;
+} slab[SLABS];
+static int slabs;
+static struct cell *free_cells;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void more_cells(void)
+{
+	size_t n = (size_t)FIRST_CELLS << slabs;
+	struct cell *cells = slabs < SLABS ? calloc(n, sizeof *cells) : NULL;
+	if (!cells)
+		return;
+	slab[slabs].cell = cells;
+	slab[slabs++].n = n;
+	for (size_t i = 0; i < n; i++) {
+		cells[i].next = free_cells;
+		free_cells = &cells[i];
+	}
+}
+
+/* NULL: no memory. */
+static struct cell *new_cell(MPI_Aint value, bool old)
+{
+	pthread_mutex_lock(&mutex);
+	if (!free_cells)
+		more_cells();
+	struct cell *cell = free_cells;
+	if (cell) {
+		free_cells = cell->next;
+		cell->used = true;
+		cell->old = old;
+		if (old)
+			cell->integer = (MPI_Fint)value;
+		else
+			cell->value = value;
+	}
+	pthread_mutex_unlock(&mutex);
+	return cell;
+}
+
+static void free_cell(struct cell *cell)
+{
+	if (!cell)
+		return;
+	pthread_mutex_lock(&mutex);
+	cell->used = false;
+	cell->next = free_cells;
+	free_cells = cell;
+	pthread_mutex_unlock(&mutex);
+}
+
+/* The cell of an attribute's value in C; NULL if C has set it. */
+static struct cell *cell_of(void *value)
+{
+	struct cell *found = NULL;
+	uintptr_t address = (uintptr_t)value;
+	pthread_mutex_lock(&mutex);
+	for (int i = 0; i < slabs && !found; i++) {
+		uintptr_t first = (uintptr_t)slab[i].cell;
+		if (address >= first && address < first + slab[i].n * sizeof *slab[i].cell && (address - first) % sizeof *found == 0)
+			found = value;
+	}
+	if (found && !found->used)
+		found = NULL;
+	pthread_mutex_unlock(&mutex);
+	return found;
+}
+
+/* The value in Fortran of an attribute's value in C. */
+static MPI_Aint in_fortran(void *value)
+{
+	const struct cell *cell = cell_of(value);
+	if (!cell)
+		return (MPI_Aint)value;
+	return cell->old ? cell->integer : cell->value;
+}
 
 typedef void copy_fn(MPI_Fint *object, MPI_Fint *keyval, MPI_Aint *extra_state, MPI_Aint *in, MPI_Aint *out, MPI_Fint *flag,
 		     MPI_Fint *ierror);
@@ -25,7 +121,7 @@ struct key {
 static int copy(MPI_Fint object, int keyval, void *extra_state, void *in, void *out, int *flag)
 {
 	struct key *key = extra_state;
-	MPI_Aint value = (MPI_Aint)in, new = 0;
+	MPI_Aint value = in_fortran(in), new = 0;
 	MPI_Fint number = keyval, copied = 0, error = MPI_SUCCESS;
 	if (key->copy) {
 		key->copy(&object, &number, &key->extra_state, &value, &new, &copied, &error);
@@ -34,15 +130,20 @@ static int copy(MPI_Fint object, int keyval, void *extra_state, void *in, void *
 		key->old_copy(&object, &number, &state, &old, &result, &copied, &error);
 		new = result;
 	}
-	*(void **)out = (void *)new;
 	*flag = copied != 0;
-	return error;
+	if (!copied || error != MPI_SUCCESS)
+		return error;
+	/* An address of C that was copied stays one. */
+	bool address = !cell_of(in) && new == value;
+	struct cell *cell = address ? NULL : new_cell(new, key->old_copy != NULL);
+	*(void **)out = address ? in : (void *)cell;
+	return address || cell ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 static int delete(MPI_Fint object, int keyval, void *attribute, void *extra_state)
 {
 	struct key *key = extra_state;
-	MPI_Aint value = (MPI_Aint)attribute;
+	MPI_Aint value = in_fortran(attribute);
 	MPI_Fint number = keyval, error = MPI_SUCCESS;
 	if (key->delete) {
 		key->delete(&object, &number, &value, &key->extra_state, &error);
@@ -50,6 +151,8 @@ static int delete(MPI_Fint object, int keyval, void *attribute, void *extra_stat
 		MPI_Fint state = (MPI_Fint)key->extra_state, old = (MPI_Fint)value;
 		key->old_delete(&object, &number, &old, &state, &error);
 	}
+	if (error == MPI_SUCCESS)
+		free_cell(cell_of(attribute));
 	return error;
 }
 
@@ -120,7 +223,7 @@ static MPI_Aint value_of(int keyval, void *value)
 		return *(MPI_Aint *)value;
 	if ((keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) || (keyval >= MPI_WIN_DISP_UNIT && keyval <= MPI_WIN_MODEL))
 		return *(int *)value;
-	return (MPI_Aint)value;
+	return in_fortran(value);
 }
 
 #define GET(name, Name)                                                                                              \
@@ -141,6 +244,25 @@ GET(comm, Comm);
 GET(type, Type);
 GET(win, Win);
 
+#define SET(name, Name)                                                                                        \
+	static int name##_set(MPI_Fint object, int keyval, MPI_Aint value, bool old)                           \
+	{                                                                                                      \
+		struct cell *cell = new_cell(value, old);                                                      \
+		int class = cell ? PMPI_##Name##_set_attr(hrf_##name(object), keyval, cell) : MPI_ERR_NO_MEM;  \
+		if (class != MPI_SUCCESS)                                                                      \
+			free_cell(cell);                                                                       \
+		return class;                                                                                  \
+	}                                                                                                      \
+	void pmpi_##name##_set_attr_(MPI_Fint *object, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *ierror);   \
+	void pmpi_##name##_set_attr_(MPI_Fint *object, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *ierror)    \
+	{                                                                                                      \
+		hrf_return(name##_set(*object, *keyval, *value, false));                                       \
+	}                                                                                                      \
+	HRF_NAMES(name##_set_attr)
+SET(comm, Comm);
+SET(type, Type);
+SET(win, Win);
+
 void pmpi_attr_get_(MPI_Fint *comm, MPI_Fint *keyval, MPI_Fint *value, MPI_Fint *flag, MPI_Fint *ierror);
 void pmpi_attr_get_(MPI_Fint *comm, MPI_Fint *keyval, MPI_Fint *value, MPI_Fint *flag, MPI_Fint *ierror)
 {
@@ -154,7 +276,7 @@ HRF_NAMES(attr_get);
 void pmpi_attr_put_(MPI_Fint *comm, MPI_Fint *keyval, MPI_Fint *value, MPI_Fint *ierror);
 void pmpi_attr_put_(MPI_Fint *comm, MPI_Fint *keyval, MPI_Fint *value, MPI_Fint *ierror)
 {
-	hrf_return(PMPI_Comm_set_attr(hrf_comm(*comm), *keyval, (void *)(MPI_Aint)*value));
+	hrf_return(comm_set(*comm, *keyval, *value, true));
 }
 HRF_NAMES(attr_put);
 

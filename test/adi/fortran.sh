@@ -16,9 +16,11 @@ for option in "${command[@]}"; do
 	esac
 done
 libraries=$top_builddir/adi/.libs
-for source in fixed.f module.f90 f08.f90 sections.f90; do
+for source in fixed.f module.f90 f08.f90 sections.f90 attributes.f90; do
 	program=$scratch/${source%.*}
-	"${options[@]}" -w -I"$top_builddir/adi/fortran" "$top_srcdir/test/adi/fortran/$source" -o "$program" -L"$libraries" \
+	sources=("$top_srcdir/test/adi/fortran/$source")
+	[ $source != attributes.f90 ] || sources+=("$top_srcdir/test/adi/fortran/attributes_in_c.c")
+	"${options[@]}" -w -I"$top_builddir/adi/fortran" -I"$top_builddir/adi" "${sources[@]}" -o "$program" -L"$libraries" \
 		-Wl,-rpath,"$libraries" -lheadrace_mpifort -lmpi_abi 2>"$scratch/log" || {
 		cat "$scratch/log"
 		fail "compiling $source"

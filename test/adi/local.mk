@@ -101,7 +101,8 @@ adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh t
 	test/adi/windows.sh test/adi/deaths.sh test/adi/verbs.sh test/adi/pmi.sh test/adi/scale.sh test/adi/wrong_arguments.sh
 TESTS += $(adi_tests)
 EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/pmi_server.py test/adi/hrmpicc.sh test/adi/fortran.sh test/adi/verbs-vm.sh \
-	test/adi/fortran/fixed.f test/adi/fortran/module.f90 test/adi/fortran/f08.f90 test/adi/fortran/sections.f90
+	test/adi/fortran/fixed.f test/adi/fortran/module.f90 test/adi/fortran/f08.f90 test/adi/fortran/sections.f90 \
+	test/adi/fortran/attributes.f90 test/adi/fortran/attributes_in_c.c
 # What a user builds knows nothing of the sanitizers that the library was built with.
 if !SANITIZED
 TESTS += test/adi/hrmpicc.sh test/adi/fortran.sh
