@@ -61,10 +61,12 @@ int adi_blocks_v(struct adi_blocks *blocks, enum adi_side side, const void *buf,
 		class = adi_check_not_in_place(buf, side, "here");
 	if (!class)
 		class = adi_type_take_committed(type, name_of(side, "sendtype", "recvtype"), &blocks->type);
-	for (int i = 0; !buf && !class && i < n; i++)
-		class = adi_check_buffer(buf, adi_at(counts, i), blocks->type, false, name_of(side, "sendbuf", "recvbuf"));
 	if (!class)
 		blocks->unit = blocks->type->extent;
+	/* Relative to MPI_BOTTOM, displacements can be addresses. */
+	for (int i = 0; !buf && !class && i < n; i++)
+		class = adi_check_buffer(adi_block_at(blocks, i), adi_at(counts, i), blocks->type, false,
+					 name_of(side, "sendbuf", "recvbuf"));
 	return class;
 }
 
@@ -83,7 +85,7 @@ int adi_blocks_w(struct adi_blocks *blocks, enum adi_side side, const void *buf,
 		if (adi_at(counts, i)) {
 			class = adi_type_take_committed(types[i], name, &type);
 			if (!class && !buf)
-				class = adi_check_buffer(buf, adi_at(counts, i), type, false,
+				class = adi_check_buffer(adi_block_at(blocks, i), adi_at(counts, i), type, false,
 							 name_of(side, "sendbuf", "recvbuf"));
 		}
 	return class;

@@ -185,6 +185,34 @@ static void test_graph(void)
 	MPI_Comm_free(&comm);
 }
 
+/* The displacements are addresses, relative to MPI_BOTTOM. */
+static void test_bottom(void)
+{
+	int out[2], in[2], me, counts[2] = { 1, 1 };
+	MPI_Datatype types[2] = { MPI_INT, MPI_INT };
+	MPI_Aint from[2], to[2];
+	MPI_Comm cart;
+	MPI_Request request;
+	MPI_Cart_create(MPI_COMM_WORLD, 1, (int[]){ size }, (int[]){ 1 }, 0, &cart);
+	MPI_Comm_rank(cart, &me);
+	for (int i = 0; i < 2; i++) {
+		MPI_Get_address(&out[i], &from[i]);
+		MPI_Get_address(&in[i], &to[i]);
+		out[i] = 2 * me + i;
+	}
+	int left = (me + size - 1) % size, right = (me + 1) % size;
+	in[0] = in[1] = -1;
+	MPI_Neighbor_alltoallw(MPI_BOTTOM, counts, from, types, MPI_BOTTOM, counts, to, types, cart);
+	CHECK(size < 3 || (in[0] == 2 * left + 1 && in[1] == 2 * right));
+	CHECK(in[0] >= 0 && in[1] >= 0);
+	in[0] = in[1] = -1;
+	MPI_Ineighbor_alltoallw(MPI_BOTTOM, counts, from, types, MPI_BOTTOM, counts, to, types, cart, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	CHECK(size < 3 || (in[0] == 2 * left + 1 && in[1] == 2 * right));
+	CHECK(in[0] >= 0 && in[1] >= 0);
+	MPI_Comm_free(&cart);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -201,6 +229,7 @@ int main(int argc, char **argv)
 		test_dist_graph((int)(3 * seed), seed);
 	test_dist_graph(0, 1);
 	test_graph();
+	test_bottom();
 	free_kinds();
 	MPI_Finalize();
 	return 0;
