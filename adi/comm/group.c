@@ -161,7 +161,7 @@ int mpi_group_rank(struct adi_group *group, int *rank)
 
 int mpi_group_free(MPI_Group *group)
 {
-	struct adi_group *found;
+	struct adi_group *found = NULL;
 	int class = adi_group_take(*group, "group", &found);
 	if (class)
 		return class;

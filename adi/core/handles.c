@@ -25,7 +25,7 @@ static void *from_number(int number, enum adi_kind kind)
 	adi_lock();
 	struct adi_object *object = adi_object_numbered(number, kind);
 	adi_unlock();
-	return object;
+	return object ? adi_object_handle(object) : 0;
 }
 
 int PMPI_Comm_toint(MPI_Comm comm)

@@ -77,7 +77,8 @@ struct adi_object *adi_object_numbered(int number, enum adi_kind kind)
 	if (number < (int)ADI_CONSTANTS || (size_t)number - ADI_CONSTANTS >= slots)
 		return NULL;
 	uintptr_t entry = table[(size_t)number - ADI_CONSTANTS];
-	return entry & 1 ? NULL : adi_object_at((void *)entry, kind);
+	struct adi_object *object = entry & 1 ? NULL : (struct adi_object *)entry;
+	return object && object->magic == ADI_MAGIC + kind ? object : NULL;
 }
 
 /* Objects that the program may keep beyond MPI_Finalize, for example of MPI_Info, keep their numbers. */

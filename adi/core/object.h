@@ -29,11 +29,16 @@ struct adi_object {
 	int references;
 	int number;         /* the handle's value in Fortran (MPI_*_toint); 0: not asked for yet */
 	uint16_t constant;  /* predefined object: the handle's value; else 0 */
+	uint16_t generation; /* of a request: even, below ADI_REQUEST_ALIGN, another one each time its memory is used; else 0 */
 };
 
 #define ADI_MAGIC 0x4d504900u
 /* Handles below this value are constants of the ABI, not addresses. */
 #define ADI_CONSTANTS 0x1000u
+
+/* Memory of requests is used again and again. Requests are aligned to this number of bytes, and the low bits of a handle
+ * are the generation: so a copy of the handle of a freed request is no handle of the next one. An odd handle is wrong. */
+#define ADI_REQUEST_ALIGN 64u
 
 /* Starts an object with one reference. */
 void adi_object_init(struct adi_object *object, enum adi_kind kind);
@@ -50,14 +55,16 @@ bool adi_object_release(struct adi_object *object);
 /* The object of a handle that is not a constant; NULL if the handle is no valid object of this kind. */
 static inline void *adi_object_at(const void *handle, enum adi_kind kind)
 {
-	struct adi_object *object = (struct adi_object *)(uintptr_t)handle;
-	bool address = (uintptr_t)handle >= ADI_CONSTANTS && !((uintptr_t)handle & (sizeof(void *) - 1));
-	return address && object->magic == ADI_MAGIC + kind ? object : 0;
+	uintptr_t low = (uintptr_t)handle & (kind == ADI_REQUEST ? ADI_REQUEST_ALIGN - 1 : sizeof(void *) - 1);
+	struct adi_object *object = (struct adi_object *)((uintptr_t)handle - low);
+	if ((uintptr_t)handle < ADI_CONSTANTS || (kind == ADI_REQUEST ? low & 1 : low))
+		return 0;
+	return object->magic == ADI_MAGIC + kind && object->generation == low ? object : 0;
 }
 /* The handle of an object; NULL objects have no handle. */
 static inline void *adi_object_handle(struct adi_object *object)
 {
-	return object->constant ? (void *)(uintptr_t)object->constant : (void *)object;
+	return object->constant ? (void *)(uintptr_t)object->constant : (void *)((uintptr_t)object + object->generation);
 }
 
 /* Fortran's integer of an object, which it keeps until it is freed, and back. Numbers of objects that are not predefined

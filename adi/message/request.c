@@ -7,32 +7,37 @@
 
 #define SLAB_REQUESTS 64
 
+/* Of the alignment of handles. */
+union place {
+	struct adi_request request;
+	_Alignas(ADI_REQUEST_ALIGN) char bytes[1];
+};
+
 struct slab {
 	struct slab *next;
-	struct adi_request request[SLAB_REQUESTS];
+	union place place[SLAB_REQUESTS];
 };
 
 static struct slab *slabs;
 static struct adi_request *pool;
 static int taken; /* requests that are not in the pool */
 
-static const struct adi_object adi_request_object = { ADI_MAGIC + ADI_REQUEST, 1, 0, 0 };
-
-struct adi_request adi_request_none = {
-	.object = { ADI_MAGIC + ADI_REQUEST, 1, 0, 0 }, .kind = ADI_SEND, .complete = true, .rank = MPI_PROC_NULL
+_Alignas(ADI_REQUEST_ALIGN) struct adi_request adi_request_none = {
+	.object = { ADI_MAGIC + ADI_REQUEST, 1, 0, 0, 0 }, .kind = ADI_SEND, .complete = true, .rank = MPI_PROC_NULL
 };
 
 static bool pool_grow(void)
 {
-	struct slab *slab = malloc(sizeof *slab);
+	struct slab *slab = aligned_alloc(ADI_REQUEST_ALIGN, sizeof *slab);
 	if (!slab)
 		return false;
 	slab->next = slabs;
 	slabs = slab;
 	for (int i = 0; i < SLAB_REQUESTS; i++) {
-		slab->request[i].object.magic = 0;
-		slab->request[i].next = pool;
-		pool = &slab->request[i];
+		struct adi_request *request = &slab->place[i].request;
+		request->object = (struct adi_object){ 0 };
+		request->next = pool;
+		pool = request;
 	}
 	return true;
 }
@@ -53,13 +58,19 @@ static inline struct adi_request *take(void)
 	return request;
 }
 
+static inline void start_object(struct adi_request *request, uint16_t generation)
+{
+	request->object = (struct adi_object){ ADI_MAGIC + ADI_REQUEST, 1, 0, 0, generation };
+}
+
 struct adi_request *adi_request_take(void)
 {
 	struct adi_request *request = take();
 	if (!request)
 		return NULL;
+	uint16_t generation = request->object.generation;
 	memset(request, 0, sizeof *request);
-	request->object = adi_request_object;
+	start_object(request, generation);
 	return request;
 }
 
@@ -68,8 +79,9 @@ struct adi_request *adi_request_take_message(void)
 	struct adi_request *request = take();
 	if (!request)
 		return NULL;
+	uint16_t generation = request->object.generation;
 	adi_message_begin(request);
-	request->object = adi_request_object;
+	start_object(request, generation);
 	return request;
 }
 
@@ -146,6 +158,7 @@ void adi_request_free(struct adi_request *request)
 	if (request->object.number)
 		adi_object_release(&request->object);
 	request->object.magic = 0;
+	request->object.generation = (request->object.generation + 2) % ADI_REQUEST_ALIGN;
 	request->next = pool;
 	pool = request;
 	taken--;

@@ -66,7 +66,7 @@ struct adi_request {
 struct adi_request *adi_request_new(const struct adi_request_class *of, void *owner, struct adi_comm *comm);
 static inline MPI_Request adi_request_handle(struct adi_request *request)
 {
-	return (MPI_Request)&request->object;
+	return adi_object_handle(&request->object);
 }
 /* A complete request without an effect, for an operation with nothing to do. */
 struct adi_request *adi_request_done(void);

@@ -502,6 +502,32 @@ static void generalized(void)
 	CHECK(state.freed == 2);
 }
 
+/* A copy of the handle of a freed request is no handle of the requests that use its memory later. */
+static void stale_handles(void)
+{
+	enum { TURNS = 200, KEPT = 31 };
+	MPI_Request old[KEPT];
+	int in = -1, flag, code, class;
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	for (int turn = 0; turn < TURNS; turn++) {
+		MPI_Request request;
+		MPI_Irecv(&in, 1, MPI_INT, 0, 5, MPI_COMM_SELF, &request);
+		CHECK(MPI_Request_fromint(MPI_Request_toint(request)) == request);
+		for (int i = 0; i < KEPT && i < turn; i++) {
+			MPI_Request copy = old[i];
+			code = MPI_Test(&copy, &flag, MPI_STATUS_IGNORE);
+			MPI_Error_class(code, &class);
+			CHECK(class == MPI_ERR_REQUEST);
+		}
+		old[turn % KEPT] = request;
+		MPI_Send(&turn, 1, MPI_INT, 0, 5, MPI_COMM_SELF);
+		CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS && in == turn);
+	}
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -522,6 +548,7 @@ int main(int argc, char **argv)
 	partitioned();
 	partitions();
 	generalized();
+	stale_handles();
 	MPI_Finalize();
 	return 0;
 }
