@@ -91,7 +91,7 @@ static bool change(struct mbarrier *barrier, const struct insn *insn, uint32_t o
 		*barrier = (struct mbarrier){ .pending = operand & COUNT_MAX, .expected = operand & COUNT_MAX };
 		return true;
 	case MBARRIER_INVAL:
-		*barrier = (struct mbarrier){ 0 };
+		/* The object keeps its bits: threads may still test the phase that has just ended, as libcu++'s tests do. */
 		return true;
 	case MBARRIER_EXPECT_TX:
 		barrier->bytes += (int32_t)operand;

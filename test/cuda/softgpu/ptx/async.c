@@ -152,6 +152,33 @@ START_TEST(one_arrival_too_many_is_a_fault)
 }
 END_TEST
 
+START_TEST(an_invalidated_mbarrier_still_shows_the_phase_that_ended)
+{
+	/* A thread of the warp that arrives last invalidates the object before the other warp tests it again. */
+	struct memory memory = run_well(KERNEL(
+		"@!%p1 bra READY; mbarrier.init.shared.b64 [bar], 64; READY: bar.sync 0;\n"
+		"mbarrier.arrive.shared.b64 %a5, [bar]; mov.u32 %w4, 0;\n"
+		"WAIT: mbarrier.try_wait.shared.b64 %p3, [bar], %a5; mbarrier.try_wait.parity.shared.b64 %p4, [bar], 0; "
+		"and.pred %p3, %p3, %p4; add.u32 %w4, %w4, 1; setp.lt.u32 %p5, %w4, 1000; and.pred %p5, %p5, !%p3; "
+		"@%p5 bra WAIT;\n"
+		"setp.eq.u32 %p6, %w1, 32; @%p6 mbarrier.inval.shared.b64 [bar]; selp.u32 %w0, 1, 0, %p3;"), 64);
+	for (uint32_t t = 0; t < 64; t++)
+		ck_assert_uint_eq(memory.out[t], 1);
+}
+END_TEST
+
+START_TEST(arrays_of_modules_are_aligned_for_vectors_and_bulk_copies)
+{
+	struct memory memory = run_well(
+		".global .align 4 .b32 one; .global .align 4 .b32 array[8]; .const .align 1 .b8 odd[1]; "
+		".const .align 1 .b8 text[16];\n" KERNEL(
+		"mov.u64 %a5, array; mov.u64 %a6, text; mov.u64 %a7, one; mov.u64 %a8, odd; ld.global.u32 %w5, [%a7]; "
+		"ld.const.u8 %w6, [%a8]; or.b64 %a5, %a5, %a6; cvt.u32.u64 %w0, %a5; and.b32 %w0, %w0, 15; "
+		"or.b32 %w0, %w0, %w5; or.b32 %w0, %w0, %w6;"), 1);
+	ck_assert_uint_eq(memory.out[0], 0);
+}
+END_TEST
+
 START_TEST(copies_arrive_at_an_mbarrier)
 {
 	/* The arrivals for the copies are counted in the first, and count by themselves in the second. */
@@ -486,6 +513,8 @@ int main(void)
 		an_mbarrier_goes_through_its_phases,
 		producers_and_consumers_meet_at_mbarriers,
 		one_arrival_too_many_is_a_fault,
+		an_invalidated_mbarrier_still_shows_the_phase_that_ended,
+		arrays_of_modules_are_aligned_for_vectors_and_bulk_copies,
 		copies_arrive_at_an_mbarrier,
 		bulk_copies_complete_their_bytes,
 		bulk_reductions_combine_with_what_is_there,
