@@ -18,6 +18,9 @@ static uint64_t aligned(uint64_t n, uint64_t to)
 	return (n + to - 1) & ~(to - 1);
 }
 
+/* Programs pass arrays of smaller alignment to cuTensorMapEncodeTiled or load vectors from them. */
+#define VECTOR_BYTES 16
+
 /* ---- variables */
 static uint64_t lay_out_variables(struct ptx_module *module, enum ptx_space space, uint64_t base)
 {
@@ -29,6 +32,8 @@ static uint64_t lay_out_variables(struct ptx_module *module, enum ptx_space spac
 			ptx_unsupported(module->context, v->line, "%.*s: an array of unknown size", (int)v->name.length,
 					v->name.at);
 		at = aligned(at, v->align ? v->align : 1);
+		if (space != PTX_SHARED && v->size >= VECTOR_BYTES)
+			at = aligned(at, VECTOR_BYTES);
 		if (space == PTX_SHARED)
 			v->offset = at;
 		else if (base)
