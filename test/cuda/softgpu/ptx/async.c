@@ -154,14 +154,14 @@ END_TEST
 
 START_TEST(an_invalidated_mbarrier_still_shows_the_phase_that_ended)
 {
-	/* A thread of the warp that arrives last invalidates the object before the other warp tests it again. */
+	/* The warp that arrives last goes on first, and invalidates the object before the other one tests it again. */
 	struct memory memory = run_well(KERNEL(
 		"@!%p1 bra READY; mbarrier.init.shared.b64 [bar], 64; READY: bar.sync 0;\n"
 		"mbarrier.arrive.shared.b64 %a5, [bar]; mov.u32 %w4, 0;\n"
 		"WAIT: mbarrier.try_wait.shared.b64 %p3, [bar], %a5; mbarrier.try_wait.parity.shared.b64 %p4, [bar], 0; "
 		"and.pred %p3, %p3, %p4; add.u32 %w4, %w4, 1; setp.lt.u32 %p5, %w4, 1000; and.pred %p5, %p5, !%p3; "
 		"@%p5 bra WAIT;\n"
-		"setp.eq.u32 %p6, %w1, 32; @%p6 mbarrier.inval.shared.b64 [bar]; selp.u32 %w0, 1, 0, %p3;"), 64);
+		"and.b32 %w5, %w1, 31; setp.eq.u32 %p6, %w5, 0; @%p6 mbarrier.inval.shared.b64 [bar]; selp.u32 %w0, 1, 0, %p3;"), 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(memory.out[t], 1);
 }
