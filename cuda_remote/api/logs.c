@@ -188,7 +188,10 @@ CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUl
 	return CUDA_SUCCESS;
 }
 
-/* Returns when no other thread runs the callback. */
+/*
+ * Returns when no other thread runs the callback. From inside another callback it does not wait: a callback that another
+ * thread runs may be removing this one. A thread that has entered the callback before may then run it to its end.
+ */
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -200,7 +203,7 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 		result = CUDA_SUCCESS;
 		entry->removed = true;
 		entry->running++;
-		while (entry->running > (inside == entry ? 2u : 1u))
+		while (!inside && entry->running > 1)
 			pthread_cond_wait(&logs.left, &logs.lock);
 		leave(entry);
 	}

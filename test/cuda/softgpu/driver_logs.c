@@ -262,6 +262,47 @@ static void a_callback_is_left_before_it_is_unregistered(void)
 	pthread_join(logs, NULL);
 }
 
+static struct {
+	unsigned inside;
+	CUlogsCallbackHandle handles[2];
+} pair;
+static __thread int role = -1;
+
+/* In the thread of its role, a callback waits until the other one runs too, and removes it. */
+static void remove_the_other(void *data, CUlogLevel level, char *message, size_t length)
+{
+	(void)level, (void)message, (void)length;
+	int mine = *(const int *)data;
+	if (mine != role)
+		return;
+	__atomic_add_fetch(&pair.inside, 1, __ATOMIC_RELAXED);
+	while (__atomic_load_n(&pair.inside, __ATOMIC_RELAXED) < 2)
+		usleep(1000);
+	OK(cuLogsUnregisterCallback(pair.handles[!mine]));
+}
+
+static void *fail_once_as(void *number)
+{
+	role = *(const int *)number;
+	return fail_once(NULL);
+}
+
+static void two_callbacks_remove_each_other(void)
+{
+	static const int numbers[2] = { 0, 1 };
+	pthread_t threads[2];
+	for (int i = 0; i < 2; i++)
+		OK(cuLogsRegisterCallback(remove_the_other, (void *)(uintptr_t)&numbers[i], &pair.handles[i]));
+	alarm(60);
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, fail_once_as, (void *)(uintptr_t)&numbers[i]));
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	alarm(0);
+	for (int i = 0; i < 2; i++)
+		EXPECT(cuLogsUnregisterCallback(pair.handles[i]), CUDA_ERROR_INVALID_VALUE);
+}
+
 /* In the child no thread is in the callback, so to unregister it waits for nobody. */
 static void a_child_unregisters_what_another_thread_runs(void)
 {
@@ -295,6 +336,7 @@ int main(void)
 	old_messages_go_and_that_is_told();
 	callbacks_come_and_go_while_others_log();
 	a_callback_is_left_before_it_is_unregistered();
+	two_callbacks_remove_each_other();
 #ifndef __SANITIZE_ADDRESS__
 	a_child_logs_after_fork();
 #endif
