@@ -71,12 +71,20 @@ static bool better(const struct fatbin_entry *entry, const struct fatbin_entry *
 	       (entry->sm == best->sm && (best->flags & special) && !(entry->flags & special));
 }
 
+/* Whether a compressed payload can hold as many bytes as its header says. Looks at the contents before memory is allocated. */
+static bool can_hold(const struct fatbin_entry *entry, const unsigned char *payload)
+{
+	uint64_t most = entry->flags & FLAG_ZSTD ? unpack_zstd_most(payload, entry->packed_bytes)
+						 : (uint64_t)entry->packed_bytes * UNPACK_LZ4_RATIO;
+	return entry->text_bytes <= most;
+}
+
 static CUresult unpack(const struct fatbin_entry *entry, const unsigned char *payload, softgpu_log_t *log,
 		       fatbin_ptx_t *ptx)
 {
 	bool packed = entry->flags & (FLAG_LZ4 | FLAG_ZSTD);
 	uint64_t bytes = packed ? entry->text_bytes : entry->payload_bytes;
-	if (bytes > MAX_TEXT || (packed && entry->packed_bytes > entry->payload_bytes)) {
+	if (bytes > MAX_TEXT || (packed && (entry->packed_bytes > entry->payload_bytes || !can_hold(entry, payload)))) {
 		fatbin_complain(log, "fat binary: the sizes of the PTX entry for sm_%u are damaged", entry->sm);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}

@@ -7,9 +7,50 @@
 #include "cuda_remote/softgpu/fatbin/complain.h"
 
 #include <limits.h>
+#include <string.h>
 
 #ifdef HAVE_ZSTD
 #include <zstd.h>
+
+#define BLOCK_BYTES (128u << 10) /* the most that a compressed block holds */
+
+enum { BLOCK_RAW, BLOCK_RLE, BLOCK_COMPRESSED };
+
+/* The bytes of a frame before its blocks (RFC 8878, section 3.1.1.1), without the magic number. */
+static size_t frame_head(unsigned char descriptor)
+{
+	static const unsigned char dictionary[] = { 0, 1, 2, 4 }, content[] = { 0, 2, 4, 8 };
+	bool single = descriptor & 0x20;
+	return 2 - single + dictionary[descriptor & 3] + (descriptor >> 6 ? content[descriptor >> 6] : single);
+}
+
+uint64_t unpack_zstd_most(const void *from, size_t bytes)
+{
+	const unsigned char *at = from, *end = at + bytes;
+	uint64_t most = 0;
+	while (end - at >= 5) {
+		uint32_t magic;
+		memcpy(&magic, at, sizeof magic);
+		if (magic != ZSTD_MAGICNUMBER)
+			return UINT64_MAX;
+		unsigned char descriptor = at[4];
+		bool last = false;
+		for (at += 4 + frame_head(descriptor); !last; at += 3) {
+			if (end - at < 3)
+				return most; /* cut off: it holds no more */
+			uint32_t head = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16, size = head >> 3;
+			unsigned kind = head >> 1 & 3;
+			last = head & 1;
+			most += kind == BLOCK_COMPRESSED ? BLOCK_BYTES : size;
+			size = kind == BLOCK_RLE ? 1 : size;
+			if (end - at - 3 < (ptrdiff_t)size)
+				return most;
+			at += size;
+		}
+		at += descriptor & 4; /* a checksum of four bytes */
+	}
+	return most;
+}
 
 CUresult unpack_zstd(const void *from, size_t from_bytes, void *to, size_t to_bytes, softgpu_log_t *log)
 {
@@ -21,6 +62,12 @@ CUresult unpack_zstd(const void *from, size_t from_bytes, void *to, size_t to_by
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 #else
+uint64_t unpack_zstd_most(const void *from, size_t bytes)
+{
+	(void)from, (void)bytes;
+	return UINT64_MAX;
+}
+
 CUresult unpack_zstd(const void *from, size_t from_bytes, void *to, size_t to_bytes, softgpu_log_t *log)
 {
 	(void)from, (void)from_bytes, (void)to, (void)to_bytes;

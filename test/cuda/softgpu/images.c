@@ -7,6 +7,7 @@
 #include "driver.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #ifdef HAVE_LZ4
 #include <lz4.h>
@@ -218,6 +219,30 @@ static void damaged_images_are_refused(void)
 	}
 }
 
+/* Memory for this much is not there: the load must not try to allocate it. */
+static void a_size_that_the_payload_cannot_have_is_refused_before_memory_is_allocated(void)
+{
+	struct rlimit before, less;
+	unsigned long pages;
+	FILE *file = fopen("/proc/self/statm", "r");
+	CHECK(file && fscanf(file, "%lu", &pages) == 1);
+	fclose(file);
+	OK(getrlimit(RLIMIT_AS, &before) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
+	less = before;
+	less.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)64 << 20);
+	for (int packing = LZ4; packing <= ZSTD; packing++) {
+		CUmodule module;
+		begin();
+		if (!entry(PTX, 75, (enum packing)packing, program, sizeof program))
+			continue;
+		put(16 + 56, (uint64_t)500 << 20, 8);
+		CHECK(!setrlimit(RLIMIT_AS, &less));
+		CUresult result = load(&module);
+		CHECK(!setrlimit(RLIMIT_AS, &before));
+		EXPECT(result, CUDA_ERROR_INVALID_IMAGE);
+	}
+}
+
 static void libraries_follow_contexts(CUcontext first)
 {
 	CUlibrary library;
@@ -298,6 +323,7 @@ int main(void)
 	refusals_say_why();
 	dup2(quiet, 2);
 	damaged_images_are_refused();
+	a_size_that_the_payload_cannot_have_is_refused_before_memory_is_allocated();
 	dup2(loud, 2);
 	libraries_follow_contexts(context);
 	variables_are_memory();
