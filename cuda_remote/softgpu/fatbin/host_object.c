@@ -36,12 +36,13 @@ struct object {
 	const unsigned char *data;
 	size_t size;
 	Elf64_Ehdr header;
+	size_t count;     /* sections */
 	Elf64_Shdr names; /* the section of the sections' names */
 };
 
 static bool section_at(const struct object *object, size_t index, Elf64_Shdr *section)
 {
-	if (index >= object->header.e_shnum)
+	if (index >= object->count)
 		return false;
 	memcpy(section, object->data + object->header.e_shoff + index * sizeof *section, sizeof *section);
 	return section->sh_type == SHT_NOBITS ||
@@ -56,10 +57,18 @@ static CUresult open_object(const void *data, size_t size, struct object *object
 	memcpy(&object->header, data, sizeof object->header);
 	const Elf64_Ehdr *header = &object->header;
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
-	    header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff > size ||
-	    header->e_shnum > (size - header->e_shoff) / sizeof(Elf64_Shdr))
+	    header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff > size)
 		return CUDA_ERROR_INVALID_IMAGE;
-	if (header->e_shnum && !section_at(object, header->e_shstrndx, &object->names))
+	size_t most = (size - header->e_shoff) / sizeof(Elf64_Shdr), names = header->e_shstrndx;
+	object->count = header->e_shnum;
+	/* Numbers that do not fit in the header are in the first section's (System V ABI, "Sections"). */
+	if (header->e_shoff && most && (!header->e_shnum || names == SHN_XINDEX)) {
+		Elf64_Shdr first;
+		memcpy(&first, object->data + header->e_shoff, sizeof first);
+		object->count = header->e_shnum ? header->e_shnum : (size_t)first.sh_size;
+		names = names == SHN_XINDEX ? first.sh_link : names;
+	}
+	if (object->count > most || (object->count && !section_at(object, names, &object->names)))
 		return CUDA_ERROR_INVALID_IMAGE;
 	return CUDA_SUCCESS;
 }
@@ -115,7 +124,7 @@ static CUresult search_section(const struct search *search, const unsigned char 
 static CUresult search_object(const struct search *search, const struct object *object)
 {
 	Elf64_Shdr section;
-	for (size_t n = 0; n < object->header.e_shnum; n++) {
+	for (size_t n = 0; n < object->count; n++) {
 		if (!section_at(object, n, &section))
 			return CUDA_ERROR_INVALID_IMAGE;
 		if (section.sh_type == SHT_NOBITS ||

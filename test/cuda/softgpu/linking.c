@@ -64,6 +64,20 @@ static void make_object(const char *section, uint16_t machine)
 	object_bytes = header.e_shoff + sizeof sections;
 }
 
+/* Moves the object's numbers of sections to where those are that need more than 16 bits. */
+static void extend_numbers(void)
+{
+	Elf64_Ehdr header;
+	Elf64_Shdr first = { 0 };
+	memcpy(&header, object, sizeof header);
+	first.sh_size = header.e_shnum;
+	first.sh_link = header.e_shstrndx;
+	header.e_shnum = 0;
+	header.e_shstrndx = SHN_XINDEX;
+	memcpy(object, &header, sizeof header);
+	memcpy(object + header.e_shoff, &first, sizeof first);
+}
+
 static void archive_begin(void)
 {
 	memcpy(archive, "!<arch>\n", 8);
@@ -151,6 +165,11 @@ static void every_type_of_input_links(void)
 	static const char *const sections[] = { "__nv_relfatbin", ".nv_fatbin" };
 	for (int n = 0; n < 2; n++) {
 		make_object(sections[n], EM_X86_64);
+		state = begin(&logs);
+		OK(cuLinkAddData(state, CU_JIT_INPUT_OBJECT, object, object_bytes, "object", 0, NULL, NULL));
+		OK(add_ptx(state, uses, "uses"));
+		finish_and_run(state);
+		extend_numbers();
 		state = begin(&logs);
 		OK(cuLinkAddData(state, CU_JIT_INPUT_OBJECT, object, object_bytes, "object", 0, NULL, NULL));
 		OK(add_ptx(state, uses, "uses"));
