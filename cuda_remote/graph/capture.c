@@ -18,6 +18,7 @@ typedef struct capture_stream {
 	struct capture *capture;
 	CUstream stream;             /* a reference; NULL once it is destroyed */
 	frontier_t at;
+	CUgraphNode last; /* the node that the stream captured last, if its next node depends on it only; else NULL */
 } capture_stream_t;
 
 typedef struct capture {
@@ -177,6 +178,7 @@ static CUresult add_node(capture_stream_t *part, CUgraphNodeParams *params, CUgr
 						params, &node);
 	if (!result && !frontier_set(&part->at, node))
 		result = invalidate(capture, CUDA_ERROR_OUT_OF_MEMORY);
+	part->last = result ? NULL : node;
 	if (!result && output)
 		*output = node;
 	return result;
@@ -205,6 +207,17 @@ CUresult capture_add_slowly(CUstream stream, CUgraphNodeParams *params, CUgraphN
 	}
 	pthread_mutex_unlock(&captures_lock);
 	return result;
+}
+
+CUgraphNode capture_last(CUstream stream)
+{
+	if (!capture_possible())
+		return NULL;
+	pthread_mutex_lock(&captures_lock);
+	const capture_stream_t *part = *graph_driver_stream_part(stream);
+	CUgraphNode last = part ? part->last : NULL;
+	pthread_mutex_unlock(&captures_lock);
+	return last;
 }
 
 bool capture_stream_busy(CUstream stream)
@@ -368,6 +381,7 @@ static CUresult wait_marked(CUstream stream, const capture_mark_t *mark, capture
 		part = join(capture, stream);
 	if (!part || !frontier_join(&part->at, &mark->at))
 		return invalidate(capture, CUDA_ERROR_OUT_OF_MEMORY);
+	part->last = NULL;
 	return CUDA_SUCCESS;
 }
 
@@ -544,6 +558,7 @@ CUresult capture_update(CUstream stream, const CUgraphNode *dependencies, const 
 	if (!result) {
 		/* The program may pass the array that cuStreamGetCaptureInfo returned, which is part->at itself. */
 		frontier_t before = part->at;
+		part->last = NULL;
 		part->at = (frontier_t){ 0 };
 		if (flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES && !frontier_join(&part->at, &before))
 			result = CUDA_ERROR_OUT_OF_MEMORY;

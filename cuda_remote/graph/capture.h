@@ -35,6 +35,12 @@ static inline CUresult capture_add(CUstream stream, CUgraphNodeParams *params, C
 	return capture_possible() ? capture_add_slowly(stream, params, node, captured) : CUDA_SUCCESS;
 }
 
+/*
+ * The node that the stream captured last, if nothing else has come between it and the stream's next node; else NULL. Only for
+ * comparisons: the program may have destroyed the node.
+ */
+CUgraphNode capture_last(CUstream stream);
+
 /* capture_add for a copy. A synchronous copy cannot be captured: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult capture_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool synchronous, bool *captured);
 

@@ -149,6 +149,26 @@ CUresult graph_connect(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *
 	return CUDA_SUCCESS;
 }
 
+static void set_edge_data(const graph_edges_t *edges, CUgraphNode node, const CUgraphEdgeData *data)
+{
+	for (uint32_t i = 0; i < edges->count; i++)
+		if (edges->at[i].node == node)
+			edges->at[i].data = *data;
+}
+
+void graph_edge_overlap(CUgraphNode from, CUgraphNode to)
+{
+	static const CUgraphEdgeData plain;
+	const CUgraphEdgeData programmatic = { .from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+					       .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC };
+	const graph_edge_t *edge = to->before.at;
+	if (!from || to->before.count != 1 || edge->node != from || from->params.type != CU_GRAPH_NODE_TYPE_KERNEL ||
+	    memcmp(&edge->data, &plain, sizeof plain))
+		return;
+	set_edge_data(&to->before, from, &programmatic);
+	set_edge_data(&from->after, to, &programmatic);
+}
+
 CUresult graph_add(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
 		   CUgraphNodeParams *params, CUgraphNode *output)
 {

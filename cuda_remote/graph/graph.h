@@ -123,6 +123,11 @@ void graph_node_free(CUgraphNode node);
 
 /* Adds an edge. CUDA_ERROR_INVALID_VALUE: nodes of different graphs, an existing edge, or invalid data. */
 CUresult graph_connect(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *data);
+/*
+ * If "to", a kernel, depends on the kernel "from" and on nothing else, by a plain edge, the edge becomes a programmatic one, as
+ * CUDA captures a launch with programmatic stream serialization. Otherwise, or if from is NULL, does nothing.
+ */
+void graph_edge_overlap(CUgraphNode from, CUgraphNode to);
 
 /* The node of a clone, or of a graph below it, that was cloned from the node with this id; NULL: none. */
 CUgraphNode graph_find(CUgraph graph, uint64_t origin);
@@ -166,8 +171,9 @@ CUresult graph_params_there(CUgraphNode node);
 
 /* Attributes of a kernel node. CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE. */
 CUresult graph_attribute_set(CUgraphNode node, CUlaunchAttributeID attribute, const CUlaunchAttributeValue *value);
-/* Sets those attributes of a launch that nodes have; the others are dropped. */
-CUresult graph_attributes_take(CUgraphNode node, const CUlaunchAttribute *attributes, unsigned count);
+/* Sets those attributes of a captured launch that nodes and edges have; the others are dropped. last: capture_last's result
+ * before the launch. */
+CUresult graph_attributes_take(CUgraphNode node, CUgraphNode last, const CUlaunchAttribute *attributes, unsigned count);
 CUresult graph_attribute_get(CUgraphNode node, CUlaunchAttributeID attribute, CUlaunchAttributeValue *value);
 
 /* ---- conditional handles (graph_conditional.c) ---- */

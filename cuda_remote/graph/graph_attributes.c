@@ -54,12 +54,17 @@ CUresult graph_attribute_set(CUgraphNode node, CUlaunchAttributeID attribute, co
 	return CUDA_SUCCESS;
 }
 
-CUresult graph_attributes_take(CUgraphNode node, const CUlaunchAttribute *attributes, unsigned count)
+CUresult graph_attributes_take(CUgraphNode node, CUgraphNode last, const CUlaunchAttribute *attributes, unsigned count)
 {
 	CUresult result = CUDA_SUCCESS;
-	for (unsigned i = 0; i < count && !result; i++)
-		if (!known(attributes[i].id, &attributes[i].value))
-			result = graph_attribute_set(node, attributes[i].id, &attributes[i].value);
+	for (unsigned i = 0; i < count && !result; i++) {
+		const CUlaunchAttributeValue *value = &attributes[i].value;
+		if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+		    value->programmaticStreamSerializationAllowed)
+			graph_edge_overlap(last, node);
+		else if (!known(attributes[i].id, value))
+			result = graph_attribute_set(node, attributes[i].id, value);
+	}
 	return result;
 }
 

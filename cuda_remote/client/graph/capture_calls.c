@@ -19,13 +19,18 @@ static CUresult add(CUstream given, CUgraphNodeParams *params, CUgraphNode *node
 	return result == CUDA_SUCCESS ? capture_add(stream, params, node, captured) : result;
 }
 
-CUresult rc_capture_launch(CUstream stream, CUfunction function, launch_shape_t shape, void **parameters, void **extra,
+CUresult rc_capture_launch(CUstream given, CUfunction function, launch_shape_t shape, void **parameters, void **extra,
 			   const CUlaunchAttribute *attributes, unsigned count, bool *captured)
 {
 	CUgraphNode node;
+	CUstream stream;
 	*captured = false;
 	if (!capture_possible())
 		return CUDA_SUCCESS;
+	CUresult result = rc_capture_stream(given, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	CUgraphNode last = capture_last(stream);
 	CUgraphNodeParams params = {
 		.type = CU_GRAPH_NODE_TYPE_KERNEL,
 		.kernel = { .func = function, .gridDimX = shape.grid[0], .gridDimY = shape.grid[1],
@@ -33,9 +38,9 @@ CUresult rc_capture_launch(CUstream stream, CUfunction function, launch_shape_t 
 			    .blockDimZ = shape.block[2], .sharedMemBytes = shape.dynamic_shared,
 			    .kernelParams = parameters, .extra = extra },
 	};
-	CUresult result = add(stream, &params, &node, captured);
+	result = capture_add(stream, &params, &node, captured);
 	if (result == CUDA_SUCCESS && *captured)
-		result = graph_attributes_take(node, attributes, count);
+		result = graph_attributes_take(node, last, attributes, count);
 	if (result != CUDA_SUCCESS || !*captured || !shape.cooperative)
 		return result;
 	return graph_attribute_set(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,

@@ -462,6 +462,62 @@ static void launched_graphs_become_children(void)
 	CHECK(record[0] == 2 && record[1] == 1 && record[2] == 2);
 }
 
+static void launch_overlapping(CUstream in)
+{
+	uint32_t value = 1;
+	void *parameters[] = { &record, &value };
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+					.value.programmaticStreamSerializationAllowed = 1 };
+	CUlaunchConfig config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1,
+				  .hStream = in, .attrs = &attribute, .numAttrs = 1 };
+	OK(cuLaunchKernelEx(&config, kernel("append"), parameters, NULL));
+}
+
+static CUgraphEdgeData only_edge_to(CUgraphNode node)
+{
+	CUgraphNode from[2];
+	CUgraphEdgeData data[2];
+	size_t count = 2;
+	OK(cuGraphNodeGetDependencies_v2(node, from, data, &count));
+	CHECK(count == 1);
+	return data[0];
+}
+
+/* Kernel, kernel, fill, kernel; another stream, which waits for the last kernel, adds one. */
+static void launches_that_may_overlap_get_programmatic_edges(void)
+{
+	CUgraph graph;
+	CUgraphNode nodes[6], told;
+	CUgraphEdgeData back;
+	CUevent fork, join;
+	size_t count = 1;
+	OK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+	OK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+	record[0] = 0;
+	begin(stream);
+	launch_overlapping(stream);
+	launch_overlapping(stream);
+	OK(cuMemsetD32Async(at(word), 3, 1, stream));
+	launch_overlapping(stream);
+	OK(cuEventRecord(fork, stream));
+	OK(cuStreamWaitEvent(other, fork, 0));
+	launch_overlapping(other);
+	OK(cuEventRecord(join, other));
+	OK(cuStreamWaitEvent(stream, join, 0));
+	OK(cuStreamEndCapture(stream, &graph));
+	CHECK(nodes_of(graph, nodes, 6) == 5);
+	const CUgraphEdgeData first = only_edge_to(nodes[1]);
+	CHECK(first.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && first.from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC);
+	OK(cuGraphNodeGetDependentNodes_v2(nodes[0], &told, &back, &count));
+	CHECK(told == nodes[1] && !memcmp(&back, &first, sizeof back));
+	for (int i = 2; i < 5; i++)
+		CHECK(only_edge_to(nodes[i]).type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT);
+	run_and_end(graph);
+	CHECK(record[0] == 4 && word[0] == 3);
+	OK(cuEventDestroy(fork));
+	OK(cuEventDestroy(join));
+}
+
 int main(void)
 {
 	start();
@@ -481,5 +537,6 @@ int main(void)
 	modes_say_what_is_forbidden_to_whom();
 	captures_go_on_in_a_given_graph();
 	launched_graphs_become_children();
+	launches_that_may_overlap_get_programmatic_edges();
 	return 0;
 }

@@ -32,7 +32,7 @@ static CUresult capture_launch(CUstream stream, CUfunction function, const launc
 	*captured = false;
 	if (!capture_possible())
 		return CUDA_SUCCESS;
-	CUgraphNode node;
+	CUgraphNode node, last = capture_last(stream);
 	CUgraphNodeParams params = {
 		.type = CU_GRAPH_NODE_TYPE_KERNEL,
 		.kernel = { .func = function, .gridDimX = shape->grid[0], .gridDimY = shape->grid[1],
@@ -42,7 +42,7 @@ static CUresult capture_launch(CUstream stream, CUfunction function, const launc
 	};
 	CUresult result = capture_add(stream, &params, &node, captured);
 	if (!result && *captured && config)
-		result = graph_attributes_take(node, config->attrs, config->numAttrs);
+		result = graph_attributes_take(node, last, config->attrs, config->numAttrs);
 	if (result || !*captured || !shape->cooperative)
 		return result;
 	return graph_attribute_set(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
