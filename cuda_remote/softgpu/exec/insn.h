@@ -103,6 +103,8 @@ struct code {
 	struct call_site **calls;
 	uint32_t call_count;
 	uint32_t mark; /* of a walk over the call graph */
+	struct code *walk_from;  /* of that walk: where it goes on after this function */
+	uint32_t walk_next;      /* of that walk: the next call to follow */
 	bool local_depth_known;
 	uint64_t local_depth; /* frames of the deepest chain of calls from here */
 };

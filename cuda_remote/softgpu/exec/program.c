@@ -4,6 +4,7 @@
 
 #include "cuda_remote/softgpu/exec/check/check.h"
 #include "cuda_remote/softgpu/exec/decode/decode.h"
+#include "cuda_remote/softgpu/exec/device_launch.h"
 #include "cuda_remote/softgpu/texture.h"
 
 #include <fenv.h>
@@ -153,6 +154,7 @@ static struct code *new_code(struct softgpu_program *program, struct ptx_functio
 /* Which calls there are in the call graph below a function. */
 struct depth {
 	bool indirect, recursive;
+	bool prints, launches; /* calls of vprintf; of the device runtime's launch */
 };
 
 #define MARK_OPEN 1
@@ -236,24 +238,36 @@ static void find_recursion(struct softgpu_program *program)
 		program->has_recursion |= codes[i]->recursive;
 }
 
-/* Bytes of local memory that the deepest chain of calls needs, from this function on. A cycle counts once. */
-static uint64_t local_depth(struct code *code)
+/* A walk from caller, or from nowhere, enters a function. Walks do not recurse: a chain of calls may be long. */
+static struct code *enter(struct code *code, struct code *caller)
 {
-	uint64_t deepest = 0;
-	if (code->mark == MARK_OPEN)
-		return 0;
-	if (code->local_depth_known)
-		return code->local_depth;
 	code->mark = MARK_OPEN;
-	for (uint32_t n = 0; n < code->call_count; n++) {
-		struct code *callee = code->calls[n]->callee;
-		uint64_t below = callee ? local_depth(callee) : 0;
-		deepest = below > deepest ? below : deepest;
+	code->walk_from = caller;
+	code->walk_next = 0;
+	return code;
+}
+
+/* Bytes of local memory that the deepest chain of calls needs, from this function on. A cycle counts once. */
+static uint64_t local_depth(struct code *root)
+{
+	struct code *code = root->local_depth_known ? NULL : enter(root, NULL);
+	while (code) {
+		struct code *callee = code->walk_next < code->call_count ? code->calls[code->walk_next]->callee : NULL;
+		if (code->walk_next == code->call_count) {
+			/* Until now local_depth was that of the deepest callee. */
+			code->local_depth += code->frame_size;
+			code->local_depth_known = true;
+			code->mark = MARK_DONE;
+			code = code->walk_from;
+		} else if (callee && !callee->local_depth_known && callee->mark != MARK_OPEN) {
+			code = enter(callee, code);
+		} else {
+			uint64_t below = callee && callee->local_depth_known ? callee->local_depth : 0;
+			code->local_depth = below > code->local_depth ? below : code->local_depth;
+			code->walk_next++;
+		}
 	}
-	code->mark = MARK_DONE;
-	code->local_depth_known = true;
-	code->local_depth = code->frame_size + deepest;
-	return code->local_depth;
+	return root->local_depth;
 }
 
 /* The most local memory that a call through a pointer needs. It accounts for one such call in a chain. */
@@ -267,16 +281,22 @@ static uint64_t deepest_pointed(struct softgpu_program *program)
 	return deepest;
 }
 
-static void flags_below(struct code *code, struct depth *depth)
+static void flags_below(struct code *root, struct depth *depth)
 {
-	if (code->mark == MARK_OPEN)
-		return;
-	code->mark = MARK_OPEN;
-	depth->indirect |= code->calls_indirect;
-	depth->recursive |= code->recursive;
-	for (uint32_t n = 0; n < code->call_count; n++)
-		if (code->calls[n]->callee)
-			flags_below(code->calls[n]->callee, depth);
+	struct code *next = root->mark == MARK_OPEN ? NULL : enter(root, NULL);
+	while (next) {
+		struct code *code = next;
+		next = code->walk_from;
+		depth->indirect |= code->calls_indirect;
+		depth->recursive |= code->recursive;
+		for (uint32_t n = 0; n < code->call_count; n++) {
+			struct code *callee = code->calls[n]->callee;
+			depth->prints |= code->calls[n]->builtin == op_vprintf;
+			depth->launches |= code->calls[n]->builtin == op_cdp_launch_device;
+			if (callee && callee->mark != MARK_OPEN)
+				next = enter(callee, next);
+		}
+	}
 }
 
 /* Functions that can be reached through pointers count too. */

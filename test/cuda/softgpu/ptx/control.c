@@ -2,6 +2,8 @@
 /* Where threads go: divergence, loops, locks inside a warp, calls, barriers, warp collectives. */
 #include "test/cuda/softgpu/ptx/engine.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +160,36 @@ START_TEST(a_recursion_without_end_overflows_the_stack)
 	use_isa(_i);
 	ck_assert_int_eq(run_ptx(".func g();\n.func f()\n{ call g; ret; }\n.func g()\n{ call f; ret; }\n"
 				 KERNEL("", "call f; mov.b32 %w0, 1;"), 1, 64, &out), CUDA_ERROR_HARDWARE_STACK_ERROR);
+}
+END_TEST
+
+#define CHAIN 20000
+#define SMALL_STACK ((size_t)128 << 10)
+
+static void *load_and_unload(void *text)
+{
+	softgpu_program_unload(load_ptx(text));
+	return NULL;
+}
+
+START_TEST(a_thread_with_a_small_stack_loads_a_long_chain_of_calls)
+{
+	static const char head[] = ".func f0()\n{\nret;\n}\n", tail[] = ".visible .entry k()\n{\ncall f%d; ret;\n}\n";
+	size_t room = sizeof head + sizeof tail + (size_t)CHAIN * 64, used;
+	char *text = malloc(room);
+	ck_assert_ptr_nonnull(text);
+	used = (size_t)snprintf(text, room, "%s", head);
+	for (int n = 1; n < CHAIN; n++)
+		used += (size_t)snprintf(text + used, room - used, ".func f%d()\n{\ncall f%d; ret;\n}\n", n, n - 1);
+	snprintf(text + used, room - used, tail, CHAIN - 1);
+	pthread_attr_t attributes;
+	pthread_t thread;
+	pthread_attr_init(&attributes);
+	ck_assert_int_eq(pthread_attr_setstacksize(&attributes, SMALL_STACK), 0);
+	ck_assert_int_eq(pthread_create(&thread, &attributes, load_and_unload, text), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attributes);
+	free(text);
 }
 END_TEST
 
@@ -406,5 +438,6 @@ int main(void)
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
 		tcase_add_loop_test(cases, tests[n], 0, ISAS);
 	tcase_add_test(cases, a_barrier_that_cannot_complete_ends_the_launch);
+	tcase_add_test(cases, a_thread_with_a_small_stack_loads_a_long_chain_of_calls);
 	return run_tests();
 }
