@@ -68,6 +68,7 @@ typedef struct softgpu_kernel_info {
 	uint32_t max_threads;      /* of .maxntid, else 1024 */
 	uint32_t required_block[3]; /* .reqntid, else 0 */
 	uint32_t ptx_version;      /* 10 * major + minor of .target's sm, e.g. 75 */
+	bool prints;               /* it may call printf */
 } softgpu_kernel_info_t;
 void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *info);
 /* Parameter index: offset and size in the block. CUDA_ERROR_INVALID_VALUE past the last. */

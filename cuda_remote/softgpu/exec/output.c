@@ -83,28 +83,58 @@ void output_end(struct block *block, size_t record, uint32_t arguments)
 	}
 }
 
+/* ---- the heap of blocks that have ended: each has a lower number than the two at 2n + 1 and 2n + 2 */
+static bool heap_room(struct launch *launch)
+{
+	if (launch->output_count < launch->output_room)
+		return true;
+	size_t room = launch->output_room ? launch->output_room * 2 : 16;
+	struct kept_output *grown = realloc(launch->output, room * sizeof *grown);
+	if (!grown)
+		return false;
+	launch->output = grown;
+	launch->output_room = room;
+	return true;
+}
+
+static void heap_add(struct launch *launch, const struct kept_output *added)
+{
+	struct kept_output *heap = launch->output;
+	size_t at = launch->output_count++;
+	for (; at && heap[(at - 1) / 2].block > added->block; at = (at - 1) / 2)
+		heap[at] = heap[(at - 1) / 2];
+	heap[at] = *added;
+}
+
+/* Removes the first block, and frees its records. */
+static void heap_remove(struct launch *launch)
+{
+	struct kept_output *heap = launch->output;
+	free(heap[0].print.text);
+	size_t count = --launch->output_count, at = 0, next;
+	for (; (next = 2 * at + 1) < count; at = next) {
+		next += next + 1 < count && heap[next + 1].block < heap[next].block;
+		if (heap[count].block < heap[next].block)
+			break;
+		heap[at] = heap[next];
+	}
+	heap[at] = heap[count];
+}
+
 void output_keep(struct launch *launch, struct block *block)
 {
-	if (!launch->output)
-		launch->output = calloc(launch->block_count, sizeof *launch->output);
-	if (!launch->output)
+	if (!heap_room(launch))
 		return;
-	launch->output[block->number] = block->print;
+	heap_add(launch, &(struct kept_output){ block->number, block->print });
 	launch->output_cost += block->print.cost;
 	block->print = (struct print_buffer){ 0 };
-	if (block->number < launch->output_first)
-		launch->output_first = block->number;
 	while (launch->output_cost > limit_of(launch)) {
-		struct print_buffer *oldest = &launch->output[launch->output_first];
-		if (!oldest->used) {
-			free(oldest->text);
-			*oldest = (struct print_buffer){ 0 };
-			launch->output_first++;
-			continue;
-		}
+		struct print_buffer *oldest = &launch->output[0].print;
 		uint64_t before = oldest->cost;
 		drop(oldest);
 		launch->output_cost -= before - oldest->cost;
+		if (!oldest->used)
+			heap_remove(launch);
 	}
 }
 
@@ -121,10 +151,8 @@ void output_write(struct launch *launch)
 {
 	if (!launch->output)
 		return;
-	for (uint64_t n = 0; n < launch->block_count; n++) {
-		write_block(&launch->output[n]);
-		free(launch->output[n].text);
-	}
+	for (; launch->output_count; heap_remove(launch))
+		write_block(&launch->output[0].print);
 	fflush(stdout);
 	free(launch->output);
 }

@@ -397,6 +397,16 @@ static void decode_kernel(struct decoder *decoder, struct softgpu_program *progr
 	kernel->warp_bytes = program->register_bytes + code->register_bytes;
 }
 
+/* Whether any function of the program prints. */
+static bool some_print(const struct softgpu_program *program)
+{
+	for (const struct code *code = program->codes; code; code = code->next)
+		for (uint32_t n = 0; n < code->call_count; n++)
+			if (code->calls[n]->builtin == op_vprintf)
+				return true;
+	return false;
+}
+
 /* Comes after all functions and kernels are decoded, when it is known which functions' addresses are taken. */
 static void finish_kernel(struct softgpu_program *program, struct softgpu_kernel *kernel, uint32_t functions_shared)
 {
@@ -411,6 +421,7 @@ static void finish_kernel(struct softgpu_program *program, struct softgpu_kernel
 		ptx_unsupported(&program->context, kernel->code->function->line, "more than 16 MiB of local memory");
 	kernel->local_bytes = (uint32_t)aligned(local, 16);
 	fill_info(program, kernel, functions_shared);
+	kernel->info.prints = depth.prints || (depth.launches && some_print(program));
 }
 
 static void decode_all(struct softgpu_program *program)

@@ -91,6 +91,12 @@ struct print_buffer {
 	uint64_t cost;            /* of the records together */
 };
 
+/* The same of a block that has ended. */
+struct kept_output {
+	uint64_t block; /* its number */
+	struct print_buffer print;
+};
+
 struct launch;
 
 /* A block's turn: the time for which a worker runs it without suspending it (residency.c). */
@@ -172,8 +178,10 @@ struct launch {
 	uint32_t helpers;     /* pool threads that run its blocks; under the pool's lock */
 	uint32_t helpers_max;
 	struct launch *next;  /* in the pool's queue; under the pool's lock */
-	struct print_buffer *output; /* by block; NULL until one prints; under the pool's lock, as the next two are */
-	uint64_t output_first;       /* no block with a lower number has records left */
+	/* Of the blocks that have ended and have records left, a heap: the one with the lowest number is the first. Under the
+	 * pool's lock, as the next two are. */
+	struct kept_output *output;
+	size_t output_count, output_room;
 	uint64_t output_cost;
 	uint32_t depth;              /* 0: the host launched it; else 1 + the launching kernel's */
 	struct launch_check *check;  /* check.h; NULL: nothing is checked */

@@ -160,15 +160,40 @@ START_TEST(atomic_results_are_in_memory)
 }
 END_TEST
 
+/* Sends stdout to a file until captured_end, which reads the file's beginning. */
+struct captured {
+	char path[32];
+	int file, saved;
+};
+
+static void captured_begin(struct captured *captured)
+{
+	strcpy(captured->path, "/tmp/ptx-printf-XXXXXX");
+	captured->file = mkstemp(captured->path);
+	captured->saved = dup(STDOUT_FILENO);
+	ck_assert_int_ge(captured->file, 0);
+	fflush(stdout);
+	dup2(captured->file, STDOUT_FILENO);
+}
+
+static void captured_end(struct captured *captured, char *text, size_t room)
+{
+	fflush(stdout);
+	dup2(captured->saved, STDOUT_FILENO);
+	ssize_t bytes = pread(captured->file, text, room - 1, 0);
+	close(captured->file);
+	close(captured->saved);
+	unlink(captured->path);
+	text[bytes > 0 ? bytes : 0] = '\0';
+}
+
 START_TEST(printf_writes_in_the_order_of_blocks)
 {
 	use_isa(_i);
-	char path[] = "/tmp/ptx-printf-XXXXXX", text[512] = "";
-	int file = mkstemp(path), saved = dup(STDOUT_FILENO);
+	char text[512];
+	struct captured captured;
 	struct parameters parameters = { NULL, NULL, 0 };
-	ck_assert_int_ge(file, 0);
-	fflush(stdout);
-	dup2(file, STDOUT_FILENO);
+	captured_begin(&captured);
 	CUresult result = run_ptx(".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
 		".global .align 1 .b8 format[64] = { 37, "
 		"100, 32, 37, 53, 46, 50, 102, 32, 37, 115, 124, 37, 108, 108, 120, 37, 37, 37, 99, 10, 0 };\n"
@@ -181,14 +206,62 @@ START_TEST(printf_writes_in_the_order_of_blocks)
 		"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %l4; st.param.b64 [a], %l2; "
 		"call.uni (r), vprintf, (f, a); ld.param.b32 %w2, [r]; } DONE:" END,
 		3, 32, &parameters);
-	fflush(stdout);
-	dup2(saved, STDOUT_FILENO);
+	captured_end(&captured, text, sizeof text);
 	ck_assert_int_eq(result, CUDA_SUCCESS);
-	ck_assert_int_gt((int)pread(file, text, sizeof text - 1, 0), 0);
-	close(file);
-	close(saved);
-	unlink(path);
 	ck_assert_str_eq(text, "0  1.50 hi|123456789a%!\n-1  1.50 hi|123456789a%!\n-2  1.50 hi|123456789a%!\n");
+}
+END_TEST
+
+/* Prints the letter a and the block's number, and a newline. */
+#define PRINT_NUMBER                                                                                               \
+	".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"                                   \
+	".global .align 1 .b8 format[5] = { 97, 37, 117, 10, 0 };\n" ENTRY ".local .align 8 .b8 args[8];\n"        \
+	"setp.ne.u32 %p1, %i2, 0; @%p1 bra DONE; mov.u64 %l1, args; cvta.local.u64 %l2, %l1; "                     \
+	"st.local.u32 [%l1], %i3; mov.u64 %l4, format; cvta.global.u64 %l4, %l4;\n"                                \
+	"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %l4; st.param.b64 [a], %l2; "            \
+	"call.uni (r), vprintf, (f, a); ld.param.b32 %w2, [r]; } DONE: "
+
+/* The grid has far more blocks than there is memory for a record of each; it ends in its first blocks. */
+START_TEST(a_grid_of_very_many_blocks_prints)
+{
+	use_isa(_i);
+	char text[512];
+	struct captured captured;
+	struct parameters parameters = { NULL, NULL, 0 };
+	softgpu_program_t *program = load_ptx(PRINT_NUMBER "trap;" END);
+	softgpu_launch_t launch = { kernel_of(program, "k"), { INT32_MAX, 65535, 1 }, { 32, 1, 1 }, 0, &parameters, false,
+				    { NULL, 0, 0 } };
+	softgpu_kernel_info_t info;
+	softgpu_kernel_info(launch.kernel, &info);
+	ck_assert(info.prints);
+	captured_begin(&captured);
+	CUresult result = softgpu_launch(&launch);
+	captured_end(&captured, text, sizeof text);
+	softgpu_program_unload(program);
+	ck_assert_int_eq(result, CUDA_ERROR_LAUNCH_FAILED);
+	ck_assert_msg(text[0] == 'a', "the output is: %s", text);
+}
+END_TEST
+
+/* A buffer of 100 records: those of the blocks with the highest numbers remain, in their order. */
+START_TEST(the_last_blocks_remain_if_printf_writes_too_much)
+{
+	use_isa(_i);
+	char text[4096], want[4096];
+	size_t used = 0;
+	struct captured captured;
+	struct parameters parameters = { NULL, NULL, 0 };
+	softgpu_program_t *program = load_ptx(PRINT_NUMBER END);
+	softgpu_launch_t launch = { kernel_of(program, "k"), { 1000, 1, 1 }, { 32, 1, 1 }, 0, &parameters, false,
+				    { NULL, 0, 2400 } };
+	captured_begin(&captured);
+	CUresult result = softgpu_launch(&launch);
+	captured_end(&captured, text, sizeof text);
+	softgpu_program_unload(program);
+	ck_assert_int_eq(result, CUDA_SUCCESS);
+	for (int n = 900; n < 1000; n++)
+		used += (size_t)snprintf(want + used, sizeof want - used, "a%d\n", n);
+	ck_assert_str_eq(text, want);
 }
 END_TEST
 
@@ -396,6 +469,8 @@ int main(void)
 		lanes_of_one_access_may_be_in_several_allocations,
 		one_lane_of_a_scattered_access_is_enough_for_a_fault,
 		an_access_that_was_right_before_is_checked_again,
+		a_grid_of_very_many_blocks_prints,
+		the_last_blocks_remain_if_printf_writes_too_much,
 	};
 	TCase *cases = test_case("ptx spaces");
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
