@@ -11,6 +11,7 @@
  *	increase(u64 address, u32 n) adds n to the u32 there
  *	meet(u64 address, u32 n)     adds 1 to the u32 there and returns when it is at least n
  *	choose(u64 handle, u32 n)    cudaGraphSetConditional
+ *	print()                      nothing; counts as a kernel that prints
  *	decrease(u64 address, u64 handle) takes 1 from the u32 there and sets the condition to what is left
  *
  * It has 2 threads, or as many as SOFTGPU_DOUBLE_THREADS says. Each program has a variable "cell" of 16 bytes. A line "error TEXT" makes the load fail with CUDA_ERROR_INVALID_PTX.
@@ -132,6 +133,7 @@ static const struct softgpu_kernel kernels[] = {
 	{ "fault", 1, { { 0, 4 } }, 4, run_fault },
 	{ "write", 2, { { 0, 8 }, { 8, 4 } }, 12, run_write },
 	{ "nothing", 0, { { 0, 0 } }, 0, run_nothing },
+	{ "print", 0, { { 0, 0 } }, 0, run_nothing },
 	{ "increase", 2, { { 0, 8 }, { 8, 4 } }, 12, run_increase },
 	{ "meet", 2, { { 0, 8 }, { 8, 4 } }, 12, run_meet },
 	{ "choose", 2, { { 0, 8 }, { 8, 4 } }, 12, run_choose },
@@ -226,7 +228,8 @@ void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *
 {
 	*info = (softgpu_kernel_info_t){ .name = kernel->name, .parameters = kernel->parameters,
 					 .parameter_bytes = kernel->bytes, .static_shared = 1024, .registers = 32,
-					 .max_threads = 512, .ptx_version = 75 };
+					 .max_threads = 512, .ptx_version = 75,
+					 .prints = !strcmp(kernel->name, "print") };
 }
 
 CUresult softgpu_kernel_parameter(const softgpu_kernel_t *kernel, size_t index, size_t *offset, size_t *size)

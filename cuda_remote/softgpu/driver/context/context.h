@@ -29,6 +29,7 @@ struct CUctx_st {
 	bool primary;
 	/* Atomic: */
 	unsigned flags;
+	bool prints;   /* a kernel that may print was launched */
 	unsigned attached; /* calls of cuCtxAttach that no call of cuCtxDetach has undone */
 	/* Called with each allocation that the context's destruction frees; NULL, or pool.c's once a pool has
 	 * allocated. */
@@ -115,6 +116,14 @@ static inline CUresult context_error(CUcontext context)
 
 /* The limits of a kernel that is launched in context now: stack, printf buffer, heap. */
 softgpu_limits_t context_limits(CUcontext context);
+
+/* A kernel with these properties is being launched in the context. */
+static inline void context_note_launch(CUcontext context, const softgpu_kernel_info_t *kernel)
+{
+	/* Orders nothing: a thread that sets a limit at the same time may do so before the launch. */
+	if (kernel->prints && !__atomic_load_n(&context->prints, __ATOMIC_RELAXED))
+		__atomic_store_n(&context->prints, true, __ATOMIC_RELAXED);
+}
 
 /* Waits for all work submitted in context; returns the context's fault if it has one. */
 CUresult context_synchronize(CUcontext context);

@@ -98,6 +98,9 @@ static CUresult limit_check(CUcontext context, CUlimit limit, size_t value)
 	switch (limit) {
 	case CU_LIMIT_STACK_SIZE:
 		return value > STACK_BYTES_MAX ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_LIMIT_PRINTF_FIFO_SIZE:
+		/* cuda.h: the size of the buffer cannot change after a kernel that prints was launched. */
+		return __atomic_load_n(&context->prints, __ATOMIC_RELAXED) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
 		/* cuda.h: the size of the heap cannot change after a kernel has used it. */
 		return softgpu_heap_begun(&context->heap) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

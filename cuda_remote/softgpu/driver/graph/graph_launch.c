@@ -3,6 +3,7 @@
 #include "cuda_remote/softgpu/driver/graph/graph_run.h"
 
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
+#include "cuda_remote/softgpu/driver/module/module.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,9 +89,12 @@ static CUresult check_node(CUgraphNode node, void *with)
 	return result ? result : graph_memory_check_launch(node, *flags);
 }
 
-static CUresult note_memory(CUgraphNode node, void *with)
+/* Notes what the launch, which cannot fail any more, does to contexts and memory. */
+static CUresult note_node(CUgraphNode node, void *with)
 {
 	(void)with;
+	if (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL && graph_kernel_loaded(node->kernel))
+		context_note_launch(node->kernel->function->module->context, &node->kernel->function->info);
 	graph_memory_note_launch(node);
 	return CUDA_SUCCESS;
 }
@@ -134,7 +138,7 @@ CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
 	CUresult result = prepare(exec, stream, &launch);
 	if (result)
 		return result;
-	graph_visit(exec->graph, note_memory, NULL);
+	graph_visit(exec->graph, note_node, NULL);
 	__atomic_add_fetch(&exec->references, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&exec->graph->references, 1, __ATOMIC_RELAXED);
 	uint64_t sequence = event_graph_submit(stream, &launch->command, launch->events, launch->event_count);

@@ -91,6 +91,7 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 					     .limits = context_limits(stream->context) };
 	memcpy(launch->launch.grid, shape->grid, sizeof shape->grid);
 	memcpy(launch->launch.block, shape->block, sizeof shape->block);
+	context_note_launch(stream->context, &function->info);
 	queue_submit(stream, &launch->command);
 	return CUDA_SUCCESS;
 }
