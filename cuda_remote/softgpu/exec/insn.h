@@ -129,6 +129,7 @@ struct softgpu_program {
 	size_t kernel_count;
 	uint32_t register_bytes; /* of all functions that are not kernels */
 	bool has_recursion;
+	bool reads_smid; /* some function reads %smid */
 	uint8_t checks; /* enum check_flag (check.h): what its code was decoded for */
 	uint64_t const_base, const_size; /* .const variables */
 	uint64_t *allocations;   /* device memory of variables */

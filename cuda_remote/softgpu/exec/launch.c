@@ -97,7 +97,7 @@ static void keep_output(struct launch *launch, struct block *block)
 
 /* The next block of the launch, in the memory of *spare if that is not NULL. NULL: none is left, or none may begin
  * now. */
-static struct block *begin_block(struct launch *launch, uint32_t worker, struct block **spare)
+static struct block *begin_block(struct launch *launch, struct block **spare)
 {
 	uint64_t number;
 	if (__atomic_load_n(&launch->fault, __ATOMIC_RELAXED) || !residency_begin(launch, &number))
@@ -108,10 +108,10 @@ static struct block *begin_block(struct launch *launch, uint32_t worker, struct 
 		hr_log(HR_LOG_ERROR, "softgpu: kernel %s: no memory for a block", launch->kernel->info.name);
 		launch_fail(launch, CUDA_ERROR_OUT_OF_MEMORY);
 		*spare = block;
-		residency_end(launch);
+		residency_abandon(launch);
 		return NULL;
 	}
-	block->worker = worker;
+	residency_place(block);
 	return block;
 }
 
@@ -133,7 +133,7 @@ static void finish_block(struct launch *launch, struct block *block, struct bloc
 	keep_output(launch, block);
 	if (launch->counting)
 		count_block(launch, block);
-	residency_end(launch);
+	residency_end(block);
 	if (*spare)
 		block_give_back(block);
 	else
@@ -144,9 +144,9 @@ static void finish_block(struct launch *launch, struct block *block, struct bloc
  * After suspending a block, the worker begins a new one if it may, so that all blocks that others may wait for are soon
  * resident. After a block has ended, the worker resumes the block that has been suspended longest.
  */
-static void launch_work(struct launch *launch, uint32_t worker)
+static void launch_work(struct launch *launch)
 {
-	struct block *spare = NULL, *block = begin_block(launch, worker, &spare);
+	struct block *spare = NULL, *block = begin_block(launch, &spare);
 	uint32_t turns = 0; /* since a block ended or began */
 	if (!block)
 		block = residency_resume(launch);
@@ -156,11 +156,11 @@ static void launch_work(struct launch *launch, uint32_t worker)
 			turns = 0;
 			block = residency_resume(launch);
 			if (!block)
-				block = begin_block(launch, worker, &spare);
+				block = begin_block(launch, &spare);
 			continue;
 		}
 		residency_suspend(block);
-		if ((block = begin_block(launch, worker, &spare))) {
+		if ((block = begin_block(launch, &spare))) {
 			turns = 0;
 			continue;
 		}
@@ -185,9 +185,9 @@ static struct launch *launch_with_work(void)
 	return NULL;
 }
 
-static void *pool_thread(void *argument)
+static void *pool_thread(void *unused)
 {
-	uint32_t worker = (uint32_t)(uintptr_t)argument;
+	(void)unused;
 	fesetenv(FE_DFL_ENV); /* a new thread has the floating-point environment of its creator */
 	pthread_mutex_lock(&pool.lock);
 	for (;;) {
@@ -198,7 +198,7 @@ static void *pool_thread(void *argument)
 		}
 		launch->helpers++;
 		pthread_mutex_unlock(&pool.lock);
-		launch_work(launch, worker);
+		launch_work(launch);
 		pthread_mutex_lock(&pool.lock);
 		launch->helpers--;
 		pthread_cond_broadcast(&pool.finished);
@@ -235,7 +235,7 @@ static void pool_start(void)
 	pool.threads = 1;
 	for (unsigned n = 1; n < wanted; n++) {
 		pthread_t thread;
-		if (pthread_create(&thread, NULL, pool_thread, (void *)(uintptr_t)n))
+		if (pthread_create(&thread, NULL, pool_thread, NULL))
 			break;
 		pthread_detach(thread);
 		pool.threads++;
@@ -329,7 +329,8 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 	launch->helpers_max = pool.threads - 1;
 	if (launch->block_count - 1 < launch->helpers_max)
 		launch->helpers_max = (uint32_t)launch->block_count - 1;
-	residency_init(launch, most_resident(launch));
+	if (!residency_init(launch, most_resident(launch)))
+		return false;
 	size_t bytes = kernel->info.parameter_bytes;
 	launch->thread_ids = malloc(launch->warp_count * sizeof *launch->thread_ids);
 	launch->parameters = malloc(bytes + 1);
@@ -364,7 +365,7 @@ CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 		if (launch.program->checks)
 			launch.check = check_launch_open(&launch);
 		launch_enqueue(&launch);
-		launch_work(&launch, 0);
+		launch_work(&launch);
 		launch_dequeue(&launch);
 		output_write(&launch);
 		check_launch_close(&launch);

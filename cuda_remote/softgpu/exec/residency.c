@@ -11,6 +11,7 @@
 #include "rdma_channel/base/log.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -50,18 +51,22 @@ static uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-void residency_init(struct launch *launch, uint64_t most)
+bool residency_init(struct launch *launch, uint64_t most)
 {
 	struct residency *residency = &launch->residency;
 	*residency = (struct residency){ .most = most };
 	launch->ahead = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED) == HASTE_MOST;
 	residency->end = &residency->first;
 	pthread_mutex_init(&residency->lock, NULL);
+	if (launch->program->reads_smid)
+		residency->loads = calloc(launch->workers, sizeof *residency->loads);
+	return residency->loads || !launch->program->reads_smid;
 }
 
 void residency_finish(struct residency *residency)
 {
 	pthread_mutex_destroy(&residency->lock);
+	free(residency->loads);
 }
 
 bool residency_begin(struct launch *launch, uint64_t *number)
@@ -79,11 +84,41 @@ bool residency_begin(struct launch *launch, uint64_t *number)
 	return false;
 }
 
-void residency_end(struct launch *launch)
+void residency_place(struct block *block)
+{
+	const struct launch *launch = block->launch;
+	struct residency *residency = &block->launch->residency;
+	if (!residency->loads)
+		return;
+	pthread_mutex_lock(&residency->lock);
+	/* Among equals, blocks take turns, so that they are spread also if each ends before the next begins. */
+	uint32_t least = (uint32_t)(block->number % launch->workers);
+	for (uint32_t i = 1, n = least; i < launch->workers; i++) {
+		n = n + 1 < launch->workers ? n + 1 : 0;
+		if (residency->loads[n] < residency->loads[least])
+			least = n;
+	}
+	residency->loads[least]++;
+	pthread_mutex_unlock(&residency->lock);
+	block->multiprocessor = least;
+}
+
+void residency_abandon(struct launch *launch)
 {
 	/* Release: whoever finds the new era also finds what the block wrote. */
 	__atomic_fetch_add(&launch->residency.ended, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_sub(&launch->residency.resident, 1, __ATOMIC_RELEASE);
+}
+
+void residency_end(struct block *block)
+{
+	struct residency *residency = &block->launch->residency;
+	if (residency->loads) {
+		pthread_mutex_lock(&residency->lock);
+		residency->loads[block->multiprocessor]--;
+		pthread_mutex_unlock(&residency->lock);
+	}
+	residency_abandon(block->launch);
 }
 
 /* ---- whether a block waits */

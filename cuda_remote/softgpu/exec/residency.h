@@ -9,14 +9,20 @@
 
 #include "cuda_remote/softgpu/exec/warp.h"
 
-/* most: resident blocks at a time. */
-void residency_init(struct launch *launch, uint64_t most);
+/* most: resident blocks at a time. False: no memory; residency_finish is due all the same. */
+bool residency_init(struct launch *launch, uint64_t most);
 void residency_finish(struct residency *residency);
 
 /* The number of the next block, which is resident from now on. False: no block is left, or no more may be resident. */
 bool residency_begin(struct launch *launch, uint64_t *number);
-/* A block that has begun has ended. */
-void residency_end(struct launch *launch);
+/*
+ * Gives the block, which is resident from now on, the multiprocessor that has the fewest of the launch's blocks. The block
+ * stays there, whichever threads run it.
+ */
+void residency_place(struct block *block);
+/* A block that residency_place has placed has ended; a block that has begun will not be run. */
+void residency_end(struct block *block);
+void residency_abandon(struct launch *launch);
 
 /*
  * Runs a block until it ends or is to be suspended (BLOCK_STALLED): it waits for other blocks, or it has run for long and

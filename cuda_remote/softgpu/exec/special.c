@@ -31,7 +31,7 @@ static uint64_t uniform(const struct warp *warp, uint32_t id)
 	case SPECIAL_ONE: return 1;
 	case SPECIAL_WARPID: return warp->index;
 	case SPECIAL_NWARPID: return BLOCK_WARPS_MAX;
-	case SPECIAL_SMID: return block->worker;
+	case SPECIAL_SMID: return block->multiprocessor;
 	case SPECIAL_NSMID: return launch->workers;
 	case SPECIAL_GRIDID: return launch->grid_id;
 	case SPECIAL_CLOCK: return nanoseconds(CLOCK_MONOTONIC);

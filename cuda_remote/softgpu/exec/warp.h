@@ -117,7 +117,7 @@ struct block {
 	uint32_t warp_count, warps_done;
 	uint32_t live_threads;
 	uint32_t index[3];
-	uint32_t worker; /* the number of the thread that runs it, as %smid */
+	uint32_t multiprocessor; /* %smid, if the program reads it */
 	uint64_t number;
 	uint64_t generation;   /* softgpu_memory_generation() that spans belong to */
 	uint64_t constants_of; /* grid_id of the launch whose constants the warps' rows hold */
@@ -150,6 +150,7 @@ struct residency {
 	uint64_t moved, looked;    /* blocks begun and ended at the last look, and its time, ns */
 	uint64_t unmoved;          /* time for which the engine ran and that number was the same, ns */
 	uint64_t begun_before, begun_since; /* blocks begun at the last look; since when that number is the same, ns */
+	uint32_t *loads;           /* resident blocks of each multiprocessor; NULL: the program does not read %smid */
 	bool reported;             /* the log has said that the grid may never end */
 };
 

@@ -107,6 +107,7 @@ struct value decode_special(struct decoder *decoder, uint32_t id, uint32_t size)
 	if (size == 4 && id <= SPECIAL_LAST_OF_LAUNCH)
 		return decode_launch_row(decoder, &(struct launch_row){ .special = (uint16_t)id, .width = 4 });
 	uint32_t number = decode_temporary(decoder, size);
+	decoder->program->reads_smid |= id == SPECIAL_SMID;
 	struct draft *draft = decode_emit(decoder, op_special);
 	decode_define(draft, 0, number);
 	draft->insn.count = (uint8_t)id;

@@ -90,6 +90,14 @@ static const char locking[] = ".global .u32 lock;\n" KERNEL(
 	"fence.acq_rel.gpu; ld.volatile.global.u32 %w3, [%a1]; add.u32 %w3, %w3, 1; st.volatile.global.u32 [%a1], %w3;\n"
 	"fence.acq_rel.gpu; atom.global.exch.b32 %w1, [lock], 0;");
 
+/* Each block writes the number of its multiprocessor, waits until all blocks have done so, and traps if the number has
+ * changed. */
+static const char placed[] = KERNEL(
+	"@%p1 bra END; mov.u32 %w1, %smid; st.global.u32 [%a2+4], %w1; atom.global.add.u32 %w2, [%a1], 1;\n"
+	"WAIT: ld.volatile.global.u32 %w2, [%a1]; setp.lt.u32 %p2, %w2, %i3; @%p2 bra WAIT;\n"
+	"mov.u32 %w3, %smid; setp.ne.u32 %p3, %w1, %w3; @%p3 trap; mov.u32 %w4, %nsmid; setp.ge.u32 %p4, %w1, %w4;\n"
+	"@%p4 trap; END:");
+
 static const uint32_t block_sizes[] = { 32, 256, 1024 };
 static const unsigned thread_counts[] = { 1, 2, 4 };
 #define SHAPES (ISAS * 9)
@@ -240,6 +248,28 @@ static void keep_report(enum hr_log_level level, const char *text, size_t length
 	__atomic_store_n(&reported.words[0], 1, __ATOMIC_RELEASE);
 }
 
+START_TEST(each_multiprocessor_has_the_blocks_that_fit_there)
+{
+	uint32_t blocks, threads = thread_counts[_i], loads[4] = { 0 };
+	use_threads(threads);
+	uint32_t *words = run_full(placed, 256, &blocks);
+	for (uint32_t b = 0; b < blocks; b++)
+		loads[words[b + 1]]++;
+	for (uint32_t n = 0; n < threads; n++)
+		ck_assert_uint_eq(loads[n], blocks / threads);
+}
+END_TEST
+
+START_TEST(blocks_of_a_small_grid_are_on_different_multiprocessors)
+{
+	use_threads(4);
+	uint32_t *words = device_alloc(5 * sizeof *words);
+	ck_assert_int_eq(run_ptx(KERNEL("mov.u32 %w1, %smid; st.global.u32 [%a2], %w1;"), 4, 32, &words), CUDA_SUCCESS);
+	for (uint32_t b = 0; b < 4; b++)
+		ck_assert_uint_eq(words[b], b);
+}
+END_TEST
+
 START_TEST(a_grid_that_can_make_no_progress_is_reported)
 {
 	use_threads(2);
@@ -292,6 +322,8 @@ int main(void)
 	tcase_add_loop_test(cases, lanes_meet_again_behind_a_loop_that_waits_for_blocks, 0, SHAPES);
 	tcase_add_loop_test(cases, lanes_of_a_warp_take_turns_at_a_lock, 0, 2);
 	tcase_add_test(cases, blocks_wait_for_earlier_ones_in_a_grid_of_any_size);
+	tcase_add_loop_test(cases, each_multiprocessor_has_the_blocks_that_fit_there, 0, 3);
+	tcase_add_test(cases, blocks_of_a_small_grid_are_on_different_multiprocessors);
 	tcase_add_test(cases, idle_grids_are_found_without_a_clock);
 	tcase_add_test(cases, a_grid_that_can_make_no_progress_is_reported);
 	return run_tests();
