@@ -143,26 +143,27 @@ void decode_layout_frame(struct decoder *decoder, struct code *code)
 	code->frame_size = (uint32_t)(at + 15) & ~15u;
 }
 
+/* The sizes of the arguments and of the result, bytes; 0 ends the list, or says that there is no result. */
 static const struct {
 	const char *name;
 	insn_handler *const handler;
-	uint32_t arguments, results;
+	uint8_t arguments[6], result;
 } builtins[] = {
-	{ "vprintf", op_vprintf, 2, 1 },
-	{ "malloc", op_malloc, 1, 1 },
-	{ "free", op_free, 1, 0 },
-	{ "__assertfail", op_assertfail, 5, 0 },
-	{ "cudaGraphSetConditional", op_set_conditional, 2, 0 },
-	{ "__cudaCDP2GetParameterBufferV2", op_cdp_get_parameter_buffer, 4, 1 },
-	{ "__cudaCDP2LaunchDeviceV2", op_cdp_launch_device, 2, 1 },
-	{ "__cudaCDP2MemcpyAsync", op_cdp_memcpy_async, 5, 1 },
-	{ "__cudaCDP2GetLastError", op_cdp_get_last_error, 0, 1 },
-	{ "__cudaCDP2PeekAtLastError", op_cdp_peek_last_error, 0, 1 },
-	{ "__cudaCDP2GetErrorString", op_cdp_get_error_string, 1, 1 },
-	{ "__cudaCDP2StreamCreateWithFlags", op_cdp_stream_create, 2, 1 },
-	{ "__cudaCDP2StreamDestroy", op_cdp_stream_destroy, 1, 1 },
-	{ "__cudaCDP2Malloc", op_cdp_malloc, 2, 1 },
-	{ "__cudaCDP2Free", op_cdp_free, 1, 1 },
+	{ "vprintf", op_vprintf, { 8, 8 }, 4 },
+	{ "malloc", op_malloc, { 8 }, 8 },
+	{ "free", op_free, { 8 }, 0 },
+	{ "__assertfail", op_assertfail, { 8, 8, 4, 8, 8 }, 0 },
+	{ "cudaGraphSetConditional", op_set_conditional, { 8, 4 }, 0 },
+	{ "__cudaCDP2GetParameterBufferV2", op_cdp_get_parameter_buffer, { 8, 12, 12, 4 }, 8 },
+	{ "__cudaCDP2LaunchDeviceV2", op_cdp_launch_device, { 8, 8 }, 4 },
+	{ "__cudaCDP2MemcpyAsync", op_cdp_memcpy_async, { 8, 8, 8, 4, 8 }, 4 },
+	{ "__cudaCDP2GetLastError", op_cdp_get_last_error, { 0 }, 4 },
+	{ "__cudaCDP2PeekAtLastError", op_cdp_peek_last_error, { 0 }, 4 },
+	{ "__cudaCDP2GetErrorString", op_cdp_get_error_string, { 4 }, 8 },
+	{ "__cudaCDP2StreamCreateWithFlags", op_cdp_stream_create, { 8, 4 }, 4 },
+	{ "__cudaCDP2StreamDestroy", op_cdp_stream_destroy, { 8 }, 4 },
+	{ "__cudaCDP2Malloc", op_cdp_malloc, { 8, 8 }, 4 },
+	{ "__cudaCDP2Free", op_cdp_free, { 8 }, 4 },
 };
 
 /* How the actual arguments (or results) are copied to (from) the formals; gives up if they do not match. */
@@ -241,12 +242,22 @@ bool decode_is_builtin(struct ptx_text name)
 	return false;
 }
 
+/* Whether the parameters of a declaration have these sizes; 0 ends the list. */
+static bool are_sized(const struct ptx_symbol *formals, const uint8_t *sizes)
+{
+	for (; formals; formals = formals->next)
+		if (!*sizes || formals->size != *sizes++)
+			return false;
+	return !*sizes;
+}
+
 static bool call_builtin(struct decoder *decoder, const struct ptx_function *function, struct call_site *site)
 {
 	for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++) {
 		if (!ptx_text_is(function->name, builtins[i].name))
 			continue;
-		if (site->argument_count != builtins[i].arguments || site->result_count != builtins[i].results)
+		const uint8_t result[] = { builtins[i].result, 0 };
+		if (!are_sized(function->parameters, builtins[i].arguments) || !are_sized(function->results, result))
 			decode_invalid(decoder, "the parameters are not those of this function");
 		site->builtin = builtins[i].handler;
 		return true;

@@ -78,6 +78,10 @@ static const struct {
 	{ BODY("K: .branchtargets X; L: .branchtargets K; brx.idx %r1, L; X:"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "label" },
 	{ ".func f() { ret; }\n" BODY("mov.u64 %l1, f+8;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 1, "function" },
 	{ ".func f() { ret; }\n.global .u64 x = f+8;\n", CUDA_ERROR_INVALID_PTX, 5, "function" },
+	{ ".extern .func (.param .b64 r) malloc(.param .b32 n);\n" BODY("{ .param .b32 n; .param .b64 r; st.param.b32 [n], %r1; "
+		"call.uni (r), malloc, (n); }"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 1, "parameters" },
+	{ ".extern .func (.param .b64 r) __cudaCDP2GetLastError();\n" BODY("{ .param .b64 r; "
+		"call.uni (r), __cudaCDP2GetLastError; }"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 1, "parameters" },
 	{ ".address_size 32\n", CUDA_ERROR_NOT_SUPPORTED, 4, "32" },
 };
 
