@@ -66,6 +66,29 @@ static void one_stream_waits_for_another(void)
 	CHECK(*wide == UINT64_C(0x1122334455667788));
 }
 
+/* More than the streams that can run kernels at once. */
+static void any_number_of_streams_waits_for_one(void)
+{
+	enum { MANY = 200 };
+	CUstream waiting[MANY];
+	*word = 0;
+	for (int i = 0; i < MANY; i++) {
+		OK(cuStreamCreate(&waiting[i], CU_STREAM_NON_BLOCKING));
+		OK(cuStreamWaitValue32(waiting[i], word_at, 1, CU_STREAM_WAIT_VALUE_EQ));
+	}
+	uint32_t *flag = words(1);
+	hold(other, at(flag)); /* so that no call of this thread writes the value */
+	OK(cuStreamWriteValue32(other, word_at, 1, 0));
+	let_go(flag);
+	CHECK(comes_to(word, 1));
+	for (int i = 0; i < MANY; i++) {
+		OK(cuStreamSynchronize(waiting[i]));
+		OK(cuStreamDestroy(waiting[i]));
+	}
+	OK(cuStreamSynchronize(other));
+	OK(cuMemFreeHost(flag));
+}
+
 static void batches_keep_their_order(void)
 {
 	CUstreamBatchMemOpParams batch[4] = {
@@ -268,6 +291,7 @@ int main(void)
 	reached_at = (CUdeviceptr)(uintptr_t)reached;
 	waits_compare_as_asked();
 	one_stream_waits_for_another();
+	any_number_of_streams_waits_for_one();
 	batches_keep_their_order();
 	wrong_addresses_and_flags_are_refused();
 	what_is_only_read_is_waited_for_and_not_written();

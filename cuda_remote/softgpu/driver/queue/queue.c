@@ -22,6 +22,7 @@ static struct {
 	CUstream first_ready;  /* most urgent first */
 	unsigned ready;        /* number of ready streams; spinning workers read it without the lock */
 	unsigned workers, sleeping, looking;
+	unsigned resting;      /* threads whose command rests: queue_rest_begin */
 	unsigned running;      /* streams in QUEUE_RUNNING whose command does not rest */
 	pthread_cond_t alone;  /* running has become 0 */
 	uint64_t ticket, next_id;
@@ -59,6 +60,17 @@ static void start_worker(void)
 		/* Threads that wait run ready streams themselves; other streams wait until a later start succeeds. */
 		hr_log_once(HR_LOG_ERROR, "software GPU: cannot start a worker thread: error %d", error);
 	}
+}
+
+/* A stream is ready: wakes or starts a worker, unless one is looking. Threads that rest do not count among the most. */
+static void want_worker(void)
+{
+	if (queue.looking)
+		return;
+	if (queue.sleeping)
+		pthread_cond_signal(&queue.work);
+	else if (queue.workers < QUEUE_MAX_WORKERS + queue.resting)
+		start_worker();
 }
 
 void queue_group_fail(queue_group_t *group, CUresult fault)
@@ -103,12 +115,7 @@ static void list_ready(CUstream stream)
 		queue.first_ready = stream;
 	__atomic_store_n(&queue.ready, queue.ready + 1, __ATOMIC_RELAXED);
 	set_state(stream, QUEUE_READY);
-	if (queue.looking)
-		return;
-	if (queue.sleeping)
-		pthread_cond_signal(&queue.work);
-	else if (queue.workers < QUEUE_MAX_WORKERS)
-		start_worker();
+	want_worker();
 }
 
 static void take_ready(CUstream stream)
@@ -253,12 +260,8 @@ static void *work(void *unused)
 		if (stream) {
 			take_ready(stream);
 			/* If there are more ready streams, another worker is woken or started for them. */
-			if (queue.first_ready && !queue.looking) {
-				if (queue.sleeping)
-					pthread_cond_signal(&queue.work);
-				else if (queue.workers < QUEUE_MAX_WORKERS)
-					start_worker();
-			}
+			if (queue.first_ready)
+				want_worker();
 			run_taken(stream, 0);
 		} else {
 			queue.sleeping++;
@@ -620,6 +623,9 @@ void queue_rest_begin(void)
 	pthread_mutex_lock(&queue.lock);
 	if (!--queue.running)
 		pthread_cond_broadcast(&queue.alone);
+	queue.resting++;
+	if (queue.first_ready)
+		want_worker();
 	pthread_mutex_unlock(&queue.lock);
 }
 
@@ -628,6 +634,7 @@ void queue_rest_end(void)
 	/* Waits while queue_alone calls back, which holds the lock. */
 	pthread_mutex_lock(&queue.lock);
 	queue.running++;
+	queue.resting--;
 	pthread_mutex_unlock(&queue.lock);
 }
 
