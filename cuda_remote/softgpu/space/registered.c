@@ -143,3 +143,34 @@ bool softgpu_registered_find(uint64_t address, softgpu_allocation_t *found)
 	pthread_rwlock_unlock(&lock);
 	return inside;
 }
+
+/* With the lock held. */
+static bool covers(uint64_t address, unsigned bytes, bool write)
+{
+	size_t at = position(address);
+	return at < count && address >= table[at].base && !table[at].hidden && !(write && table[at].read_only) &&
+	       table[at].size - (address - table[at].base) >= bytes;
+}
+
+bool softgpu_registered_load(uint64_t address, unsigned bytes, uint64_t *value)
+{
+	pthread_rwlock_rdlock(&lock);
+	bool there = covers(address, bytes, false);
+	if (there)
+		*value = bytes == 8 ? __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE)
+				    : __atomic_load_n((const uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
+	pthread_rwlock_unlock(&lock);
+	return there;
+}
+
+bool softgpu_registered_store(uint64_t address, unsigned bytes, uint64_t value)
+{
+	pthread_rwlock_rdlock(&lock);
+	bool there = covers(address, bytes, true);
+	if (there && bytes == 8)
+		__atomic_store_n((uint64_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
+	else if (there)
+		__atomic_store_n((uint32_t *)(uintptr_t)address, (uint32_t)value, __ATOMIC_RELEASE);
+	pthread_rwlock_unlock(&lock);
+	return there;
+}

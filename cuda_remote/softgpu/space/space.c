@@ -907,6 +907,18 @@ bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found)
 	return inside;
 }
 
+bool softgpu_space_load_registered(uint64_t address, unsigned bytes, uint64_t *value)
+{
+	softgpu_space_verify_registered_at(address);
+	return softgpu_registered_load(address, bytes, value);
+}
+
+bool softgpu_space_store_registered(uint64_t address, unsigned bytes, uint64_t value)
+{
+	softgpu_space_verify_registered_at(address);
+	return softgpu_registered_store(address, bytes, value);
+}
+
 bool softgpu_space_holds(uint64_t address)
 {
 	return in_range(address) || windows_find(address);

@@ -85,6 +85,13 @@ void softgpu_space_verify_registered_at(uint64_t address);
  * host calls must not use such memory. */
 bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found);
 
+/*
+ * Loads and stores an aligned word of 4 or 8 bytes of registered memory, with acquire and release semantics. Another thread may
+ * end the registration, and then unmap the memory, at the same time. False: the word is not registered, or read-only.
+ */
+bool softgpu_space_load_registered(uint64_t address, unsigned bytes, uint64_t *value);
+bool softgpu_space_store_registered(uint64_t address, unsigned bytes, uint64_t value);
+
 /* Counts bytes as used memory of device, and undoes that: for memory that is not in an allocation that counts. -ENOMEM:
  * the device's memory is full. */
 int softgpu_space_charge(int device, uint64_t bytes);

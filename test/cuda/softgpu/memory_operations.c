@@ -276,6 +276,34 @@ static void who_waits_does_not_hold_up_sharing(void)
 	OK(cuMemFree(managed));
 }
 
+/* A stream looks at the word while the program ends the registration and unmaps the memory. The call waits for its own context
+ * only, and the stream is of another one. */
+static void registered_memory_may_go_while_a_stream_waits_for_it(void)
+{
+	for (int i = 0; i < 500; i++) {
+		CUcontext own;
+		CUstream waits;
+		CUdeviceptr address;
+		OK(cuCtxCreate(&own, NULL, 0, 0));
+		OK(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING));
+		void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(memory != MAP_FAILED);
+		OK(cuCtxSetCurrent(context));
+		OK(cuMemHostRegister(memory, 4096, CU_MEMHOSTREGISTER_PORTABLE));
+		OK(cuCtxSetCurrent(own));
+		OK(cuMemHostGetDevicePointer(&address, memory, 0));
+		OK(cuStreamWaitValue32(waits, address, 1, CU_STREAM_WAIT_VALUE_EQ));
+		nanosleep(&(struct timespec){ 0, 20000 + 61 * i }, NULL);
+		OK(cuCtxSetCurrent(context));
+		OK(cuMemHostUnregister(memory));
+		munmap(memory, 4096);
+		OK(cuCtxSetCurrent(own));
+		EXPECT(cuStreamSynchronize(waits), CUDA_ERROR_ILLEGAL_ADDRESS);
+		OK(cuCtxDestroy(own));
+	}
+	OK(cuCtxSetCurrent(context));
+}
+
 int main(void)
 {
 	void *memory;
@@ -296,6 +324,7 @@ int main(void)
 	wrong_addresses_and_flags_are_refused();
 	what_is_only_read_is_waited_for_and_not_written();
 	registered_memory_that_is_gone_is_not_touched();
+	registered_memory_may_go_while_a_stream_waits_for_it();
 	the_device_says_what_it_can();
 	who_waits_does_not_hold_up_sharing();
 	return 0;

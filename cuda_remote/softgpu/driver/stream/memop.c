@@ -99,17 +99,40 @@ static bool reached(uint64_t now, uint64_t value, unsigned flags, bool wide)
 	}
 }
 
+/* Pairs with the release of the writer (store here, or the host's): what it wrote before is visible. */
+static bool load(uint64_t address, unsigned bytes, uint64_t *value)
+{
+	if (!softgpu_space_holds(address))
+		return softgpu_space_load_registered(address, bytes, value);
+	if (!reachable(address, bytes, false))
+		return false;
+	*value = bytes == 8 ? __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE)
+			    : __atomic_load_n((const uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
+	return true;
+}
+
+/* What the stream wrote before is visible to a thread that sees the value; pairs with the acquire of a wait. */
+static bool store(uint64_t address, unsigned bytes, uint64_t value)
+{
+	if (!softgpu_space_holds(address))
+		return softgpu_space_store_registered(address, bytes, value);
+	if (!reachable(address, bytes, true))
+		return false;
+	if (bytes == 8)
+		__atomic_store_n((uint64_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((uint32_t *)(uintptr_t)address, (uint32_t)value, __ATOMIC_RELEASE);
+	return true;
+}
+
 static bool wait_is_over(const CUstreamBatchMemOpParams *operation, CUresult *fault)
 {
 	bool wide = is_64(operation->operation);
-	uint64_t address = operation->waitValue.address;
-	if (!reachable(address, wide ? 8 : 4, false)) {
+	uint64_t now;
+	if (!load(operation->waitValue.address, wide ? 8 : 4, &now)) {
 		*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
 		return true;
 	}
-	/* Pairs with the release of the writer (write_value here, or the host's): what it wrote before is visible. */
-	uint64_t now = wide ? __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE)
-			    : __atomic_load_n((const uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
 	uint64_t value = wide ? operation->waitValue.value64 : operation->waitValue.value;
 	return reached(now, value, operation->waitValue.flags, wide);
 }
@@ -117,16 +140,8 @@ static bool wait_is_over(const CUstreamBatchMemOpParams *operation, CUresult *fa
 static void write_value(const CUstreamBatchMemOpParams *operation, CUresult *fault)
 {
 	bool wide = is_64(operation->operation);
-	uint64_t address = operation->writeValue.address;
-	if (!reachable(address, wide ? 8 : 4, true)) {
+	if (!store(operation->writeValue.address, wide ? 8 : 4, wide ? operation->writeValue.value64 : operation->writeValue.value))
 		*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
-		return;
-	}
-	/* What the stream wrote before is visible to a thread that sees the value; pairs with the acquire of a wait. */
-	if (wide)
-		__atomic_store_n((uint64_t *)(uintptr_t)address, operation->writeValue.value64, __ATOMIC_RELEASE);
-	else
-		__atomic_store_n((uint32_t *)(uintptr_t)address, operation->writeValue.value, __ATOMIC_RELEASE);
 }
 
 /*
