@@ -519,6 +519,77 @@ static void a_fault_ends_the_launch(void)
 	OK(cuGraphDestroy(graph));
 }
 
+/* A node's context is destroyed while the launch waits, and another context gets its handle. */
+static void a_fault_spares_a_newer_context_with_the_same_handle(void)
+{
+	CUcontext launching, gone, newer = NULL;
+	CUstream in;
+	CUgraph graph;
+	CUgraphNode wait, node;
+	CUdeviceptr memory, flag = at(word);
+	word[0] = 0;
+	OK(cuCtxCreate(&gone, NULL, 0, 0));
+	OK(cuMemAlloc(&memory, 4096));
+	OK(cuCtxCreate(&launching, NULL, 0, 0));
+	OK(cuStreamCreate(&in, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphCreate(&graph, 0));
+	CUstreamBatchMemOpParams until = { .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = flag,
+							  .value = 1, .flags = CU_STREAM_WAIT_VALUE_EQ } };
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = { .ctx = launching, .count = 1, .paramArray = &until };
+	OK(cuGraphAddBatchMemOpNode(&wait, graph, NULL, 0, &params));
+	CUDA_MEMSET_NODE_PARAMS fill = { .dst = memory, .value = 1, .elementSize = 1, .width = 4096, .height = 1 };
+	OK(cuGraphAddMemsetNode(&node, graph, &wait, 1, &fill, gone));
+	CUgraphExec exec = instantiated(graph);
+	OK(cuGraphLaunch(exec, in));
+	OK(cuCtxDestroy(gone));
+	/* The handle that was freed first is used first. */
+	while (newer != gone) {
+		if (newer)
+			OK(cuCtxDestroy(newer));
+		OK(cuCtxCreate(&newer, NULL, 0, 0));
+	}
+	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+	OK(cuCtxSetCurrent(launching));
+	EXPECT(cuStreamSynchronize(in), CUDA_ERROR_ILLEGAL_ADDRESS);
+	OK(cuCtxSetCurrent(newer));
+	OK(cuCtxSynchronize());
+	OK(cuCtxDestroy(newer));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuCtxSetCurrent(context));
+}
+
+/* One executable graph in two contexts at once; the first context is destroyed as soon as its own launch has ended. */
+static void one_graph_is_launched_in_two_contexts_at_once(void)
+{
+	CUcontext second;
+	CUstream there;
+	CUgraph graph;
+	CUdeviceptr flag = at(word);
+	word[0] = word[1] = word[2] = 0;
+	OK(cuGraphCreate(&graph, 0));
+	CUstreamBatchMemOpParams until = { .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = flag,
+							  .value = 1, .flags = CU_STREAM_WAIT_VALUE_GEQ } };
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = { .ctx = context, .count = 1, .paramArray = &until };
+	CUgraphNode wait;
+	OK(cuGraphAddBatchMemOpNode(&wait, graph, NULL, 0, &params));
+	/* In each launch both must run at once: 2 in the first, 4 in the second. */
+	add_kernel(graph, &wait, 1, "meet", at(&word[1]), 2);
+	add_kernel(graph, &wait, 1, "meet", at(&word[1]), 2);
+	CUgraphExec exec = instantiated(graph);
+	OK(cuCtxCreate(&second, NULL, 0, 0));
+	OK(cuStreamCreate(&there, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphLaunch(exec, there));
+	OK(cuCtxSetCurrent(context));
+	OK(cuGraphLaunch(exec, stream));
+	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+	OK(cuCtxDestroy(second));
+	OK(cuStreamSynchronize(stream));
+	CHECK(word[1] == 4);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+}
+
 int main(void)
 {
 	context = start();
@@ -538,6 +609,8 @@ int main(void)
 	priorities_order_ready_nodes();
 	helpers_are_at_hand_after_a_fault(false);
 	helpers_are_at_hand_after_a_fault(true);
+	one_graph_is_launched_in_two_contexts_at_once();
+	a_fault_spares_a_newer_context_with_the_same_handle();
 	a_fault_ends_the_launch();
 	return 0;
 }

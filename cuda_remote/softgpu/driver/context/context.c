@@ -24,15 +24,21 @@ bool context_flags_valid(unsigned flags)
 	return !(flags & ~(unsigned)CU_CTX_FLAGS_MASK) && !(schedule & (schedule - 1));
 }
 
+static uint64_t newest; /* atomic; the id of the newest context */
+
+uint64_t context_newest(void)
+{
+	return __atomic_load_n(&newest, __ATOMIC_RELAXED);
+}
+
 CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *output)
 {
-	static uint64_t next_id;
 	CUcontext context = handle_new(HANDLE_CONTEXT, sizeof *context);
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->device = device;
 	context->physical = device_physical(device);
-	context->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
+	context->id = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
 	context->group.id = context->id;
 	context->primary = primary;
 	context->flags = flags;

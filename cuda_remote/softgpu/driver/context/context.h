@@ -56,6 +56,9 @@ struct CUgreenCtx_st {
 	CUstream gate;       /* streams created later wait for it, see context_event.c; owned by the primary context */
 };
 
+/* The id of the newest context, which is the greatest. */
+uint64_t context_newest(void);
+
 /* Creates a context of device, which is current in no thread. */
 CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *context);
 

@@ -42,24 +42,18 @@ static void finish(command_t *command)
 	graph_exec_release(launch->exec);
 }
 
-/* Creates the streams of the helpers in the launch's context. Fewer than wanted are enough. */
-static void make_helpers(CUgraphExec exec, CUcontext context)
+/*
+ * Creates the streams of the helpers. Fewer than wanted are enough. They belong to no context, as the executable graph may be
+ * launched in several; the launch's own command, which is in its context's stream, ends after its helpers' nodes.
+ */
+static void make_helpers(CUgraphExec exec)
 {
+	static queue_group_t group;
 	struct graph_runner *run = exec->run;
-	if (run->helping == context && run->helping_id == context->id && (!run->helpers || run->helper[0]))
-		return;
-	/* Helpers of another context may still be ending: their numbers are used again only after that. */
-	if (run->helping && __atomic_load_n(&run->busy, __ATOMIC_ACQUIRE))
-		return;
-	for (unsigned i = 0; i < GRAPH_HELPERS; i++) {
-		if (run->helper[i])
-			queue_stream_release(run->helper[i]);
-		run->helper[i] = NULL;
-	}
-	run->helping = context;
-	run->helping_id = context->id;
 	for (unsigned i = 0; i < run->helpers; i++) {
-		run->helper[i] = queue_stream_new(context, &context->group, CU_STREAM_NON_BLOCKING, 0, false);
+		if (run->helper[i])
+			continue;
+		run->helper[i] = queue_stream_new(NULL, &group, CU_STREAM_NON_BLOCKING, 0, false);
 		if (!run->helper[i])
 			return;
 		handle_retire(run->helper[i]); /* the program never gets this handle */
@@ -109,6 +103,7 @@ static CUresult prepare(CUgraphExec exec, CUstream stream, graph_launch_t **outp
 	launch->command.finish = finish;
 	launch->command.host_code = exec->run->host_nodes;
 	launch->context = stream->context;
+	launch->newest = context_newest();
 	launch->exec = exec;
 	launch->graph = exec->graph;
 	launch->by_priority = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
@@ -134,7 +129,7 @@ CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
 {
 	struct graph_runner *run = exec->run;
 	graph_launch_t *launch;
-	make_helpers(exec, stream->context);
+	make_helpers(exec);
 	CUresult result = prepare(exec, stream, &launch);
 	if (result)
 		return result;

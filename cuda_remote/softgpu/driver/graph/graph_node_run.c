@@ -14,7 +14,8 @@
 void graph_fault(graph_launch_t *launch, CUcontext context, CUresult fault)
 {
 	CUresult none = CUDA_SUCCESS;
-	if (!handle_valid(context, HANDLE_CONTEXT)) /* the node's context was destroyed */
+	/* The node's context was destroyed; a newer one may have its handle. */
+	if (!handle_valid(context, HANDLE_CONTEXT) || context->id > launch->newest)
 		context = launch->context;
 	/* Orders nothing: readers need only the code. */
 	__atomic_compare_exchange_n(&launch->fault, &none, fault, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

@@ -258,11 +258,7 @@ static void hire(run_t *run)
 	}
 	helper->command.run = help;
 	helper->command.finish = help_finish;
-	/*
-	 * The helper's stream may belong to a context that failed, and the launch to another one; nodes check their own
-	 * context.
-	 */
-	helper->command.despite_fault = true;
+	helper->command.despite_fault = true; /* nodes check their own context */
 	helper->command.host_code = exec->run->host_nodes;
 	helper->run = run;
 	helper->exec = exec;

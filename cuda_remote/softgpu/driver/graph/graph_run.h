@@ -25,10 +25,8 @@ struct graph_runner {
 	/* The last launch, for which the next one waits; a reference to the stream. */
 	CUstream last;
 	uint64_t last_sequence;
-	/* Streams without a handle in which helpers run, of context helping_id. */
-	CUcontext helping;
-	uint64_t helping_id;
-	CUstream helper[GRAPH_HELPERS]; /* in use from index 0 on; NULL after the last */
+	/* Streams without a handle and of no context in which helpers run; in use from index 0 on, NULL after the last. */
+	CUstream helper[GRAPH_HELPERS];
 };
 
 typedef struct graph_launch {
@@ -36,6 +34,7 @@ typedef struct graph_launch {
 	CUgraphExec exec; /* a reference */
 	CUgraph graph;    /* a reference: the clone at the time of the launch */
 	CUcontext context;
+	uint64_t newest;  /* id of the newest context at the launch: the nodes' contexts are not newer */
 	CUresult fault;   /* atomic; the first fault: later nodes are skipped */
 	bool by_priority;
 	uint32_t event_count;
