@@ -63,6 +63,12 @@ uint64_t context_newest(void);
 CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *context);
 
 /*
+ * primary.c: retains the primary context of a device, and calls back while no other thread can reset or release it; an error
+ * undoes the retaining. use must not call functions of primary contexts.
+ */
+CUresult primary_retain(CUdevice device, CUresult (*use)(CUcontext primary, void *with), void *with);
+
+/*
  * Waits for the context's work, then destroys its objects and the context. In threads where it is current, calls return
  * CUDA_ERROR_CONTEXT_IS_DESTROYED from then on.
  */

@@ -28,10 +28,16 @@ static CUresult enter(CUgreenCtx green, CUcontext *context)
 	return *context ? context_error(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* Creates a green context; the caller has retained the primary context for it. */
-static CUresult create(CUcontext primary, const CUdevResource *resource, CUgreenCtx *output)
+struct creation {
+	const CUdevResource *resource;
+	CUgreenCtx *output;
+};
+
+/* Creates a green context. The primary context has been retained for it, and is not reset meanwhile. */
+static CUresult create(CUcontext primary, void *with)
 {
 	static uint64_t next_id;
+	const struct creation *creation = with;
 	CUgreenCtx green = handle_new(HANDLE_GREEN_CONTEXT, sizeof *green);
 	if (!green)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -45,9 +51,9 @@ static CUresult create(CUcontext primary, const CUdevResource *resource, CUgreen
 	green->primary = primary;
 	green->primary_id = primary->id;
 	green->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
-	green->resource = *resource;
+	green->resource = *creation->resource;
 	device_resource_provision(&green->resource);
-	*output = green;
+	*creation->output = green;
 	return CUDA_SUCCESS;
 }
 
@@ -61,14 +67,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
 	if (!phCtx || flags != CU_GREEN_CTX_DEFAULT_STREAM || !handle_valid(desc, HANDLE_RESOURCE_DESCRIPTOR) ||
 	    device_resource_device(&desc->resource) != dev)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUcontext primary;
-	result = cuDevicePrimaryCtxRetain(&primary, dev);
-	if (result)
-		return result;
-	result = create(primary, &desc->resource, phCtx);
-	if (result)
-		cuDevicePrimaryCtxRelease_v2(dev);
-	return result;
+	return primary_retain(dev, create, &(struct creation){ &desc->resource, phCtx });
 }
 
 /*

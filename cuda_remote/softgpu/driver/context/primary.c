@@ -19,30 +19,44 @@ static CUresult check(CUdevice device)
 	return device_valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+static void deactivate(struct primary *primary)
+{
+	context_destroy(primary->context);
+	primary->context = NULL;
+	primary->references = 0;
+}
+
+CUresult primary_retain(CUdevice dev, CUresult (*use)(CUcontext primary, void *with), void *with)
 {
 	CUresult result = check(dev);
 	if (result)
 		return result;
-	if (!pctx)
-		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&primaries_lock);
 	struct primary *primary = &primaries[dev];
 	if (!primary->context)
 		result = context_new(dev, primary->flags, true, &primary->context);
 	if (!result) {
 		primary->references++;
-		*pctx = primary->context;
+		result = use(primary->context, with);
+		if (result && !--primary->references)
+			deactivate(primary);
 	}
 	pthread_mutex_unlock(&primaries_lock);
 	return result;
 }
 
-static void deactivate(struct primary *primary)
+static CUresult tell(CUcontext primary, void *output)
 {
-	context_destroy(primary->context);
-	primary->context = NULL;
-	primary->references = 0;
+	*(CUcontext *)output = primary;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	CUresult result = check(dev);
+	if (result)
+		return result;
+	return pctx ? primary_retain(dev, tell, pctx) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
