@@ -215,9 +215,14 @@ void server_object_unbind_context(CUcontext context)
 		if (entry->context != context || !ends_with_context(kind))
 			continue;
 		struct server_module *module = kind == RC_KIND_MODULE ? entry->data : NULL;
+		uint64_t handle = (uint64_t)entry->word << RC_HANDLE_INDEX_BITS | i;
+		bool owns = entry->owns;
 		entry_clear(entry);
 		if (module)
 			server_module_free(module);
+		/* A level of a mipmapped array may have been fetched while another context was current. */
+		if (owns)
+			clear_aliases(handle);
 	}
 	pthread_mutex_unlock(&lock);
 }
