@@ -114,7 +114,9 @@ static CUresult device_check(const CUDA_MEMCPY3D *copy, bool source)
 	    __builtin_add_overflow(box.device, x, &box.device) || (copy->Height > 1 && box.pitch < box.width))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t extent = rc_box_extent(&box);
-	return extent ? rc_memory_check_device(box.device, extent) : CUDA_ERROR_INVALID_VALUE;
+	if (!extent)
+		return CUDA_ERROR_INVALID_VALUE;
+	return source ? rc_memory_check_device(box.device, extent) : rc_memory_check_written(box.device, extent);
 }
 
 CUresult rc_array_check(const CUDA_MEMCPY3D *copy)

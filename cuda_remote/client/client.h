@@ -503,6 +503,8 @@ void rc_memory_forget_context(CUcontext context, bool is_free);
 /* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation that a device may use, or size is 0. Promotes
  * pinned memory of the host (rc_promote). */
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
+/* The same for memory that a call writes: virtual memory must not be read-only. */
+CUresult rc_memory_check_written(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
 /* True if other processes may open it: memory of cuMemAlloc. */
 bool rc_memory_exportable(const struct rc_span *span);
@@ -518,8 +520,8 @@ void rc_memory_set_synchronous(uint64_t address, bool synchronous);
 
 /* ---- virtual.c ---- */
 
-/* True if size bytes of a reservation are mapped, and a device may access them. */
-bool rc_virtual_covers(uint64_t address, uint64_t size);
+/* True if size bytes of a reservation are mapped, and a device has this access to them (CUmemAccess_flags). */
+bool rc_virtual_covers(uint64_t address, uint64_t size, unsigned long long access);
 /* The device of the memory that is mapped at address. False: nothing is. */
 bool rc_virtual_device(uint64_t address, CUdevice *device);
 /* The mapping at address, and the types of handles that its memory was created for. False: nothing is mapped. */

@@ -595,14 +595,15 @@ static struct rc_wire_box box_of(const struct side *side, uint64_t width, uint64
 	return box;
 }
 
-static CUresult side_check(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
+static CUresult side_check(const struct side *side, bool written, uint64_t width, uint64_t height, uint64_t depth)
 {
 	struct rc_wire_box box = box_of(side, width, height, depth);
 	uint64_t extent = rc_box_extent(&box);
 	if (!extent || (height > 1 && side->pitch < width) || (depth > 1 && side->slice < width))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (side->device)
-		return rc_memory_check_device(side->address, extent);
+		return written ? rc_memory_check_written(side->address, extent) :
+				 rc_memory_check_device(side->address, extent);
 	return side->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -895,9 +896,9 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 		return result;
 	if (!width || !height || !depth)
 		return CUDA_SUCCESS;
-	result = side_check(to, width, height, depth);
+	result = side_check(to, true, width, height, depth);
 	if (result == CUDA_SUCCESS)
-		result = side_check(from, width, height, depth);
+		result = side_check(from, false, width, height, depth);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (to->device && from->device && rc_peer_apart(to->address, from->address)) {
@@ -1061,7 +1062,7 @@ CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size, CUstr
 
 static CUresult dtod_check(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	CUresult result = rc_memory_check_device(to, size);
+	CUresult result = rc_memory_check_written(to, size);
 	return result == CUDA_SUCCESS ? rc_memory_check_device(from, size) : result;
 }
 

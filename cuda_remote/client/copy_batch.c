@@ -30,21 +30,23 @@ static CUresult refuse(size_t *failed, size_t index, CUresult result)
 	return result;
 }
 
-static CUresult side_check(const struct batch_side *side, const struct batch_copy *copy)
+static CUresult side_check(const struct batch_side *side, bool written, const struct batch_copy *copy)
 {
 	struct rc_wire_box box = { side->address, side->pitch, side->slice, copy->width, copy->height, copy->depth };
 	uint64_t extent = rc_box_extent(&box);
 	if (!side->address || !extent)
 		return CUDA_ERROR_INVALID_VALUE;
-	return rc_memory_is_device(side->address) ? rc_memory_check_device(side->address, extent) : CUDA_SUCCESS;
+	if (!rc_memory_is_device(side->address))
+		return CUDA_SUCCESS;
+	return written ? rc_memory_check_written(side->address, extent) : rc_memory_check_device(side->address, extent);
 }
 
 static CUresult check(const struct batch_copy *copy)
 {
 	if (!copy->width || !copy->height || !copy->depth)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = side_check(&copy->to, copy);
-	return result == CUDA_SUCCESS ? side_check(&copy->from, copy) : result;
+	CUresult result = side_check(&copy->to, true, copy);
+	return result == CUDA_SUCCESS ? side_check(&copy->from, false, copy) : result;
 }
 
 static CUresult copy_now(const struct batch_copy *copy, CUstream stream)

@@ -176,7 +176,7 @@ void rc_memory_forget_context(CUcontext context, bool is_free)
 	free(gone);
 }
 
-CUresult rc_memory_check_device(uint64_t address, uint64_t size)
+static CUresult check_device(uint64_t address, uint64_t size, unsigned long long access)
 {
 	struct rc_span span;
 	const char *reason;
@@ -192,7 +192,17 @@ CUresult rc_memory_check_device(uint64_t address, uint64_t size)
 	/* Another thread may have promoted it. Copies that began before go to and from this process's memory. */
 	if (span.promoted && rc_copy_any_later())
 		rc_copy_await_memory(address, size);
-	return !span.reserved || rc_virtual_covers(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return !span.reserved || rc_virtual_covers(address, size, access) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rc_memory_check_device(uint64_t address, uint64_t size)
+{
+	return check_device(address, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
+}
+
+CUresult rc_memory_check_written(uint64_t address, uint64_t size)
+{
+	return check_device(address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 bool rc_memory_is_device(uint64_t address)
@@ -336,7 +346,7 @@ static CUresult memset_check(CUdeviceptr to, size_t element, size_t n)
 	uint64_t bytes;
 	if (to % element || __builtin_mul_overflow((uint64_t)n, (uint64_t)element, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return rc_memory_check_device(to, bytes) == CUDA_SUCCESS ? CUDA_SUCCESS : refuse();
+	return rc_memory_check_written(to, bytes) == CUDA_SUCCESS ? CUDA_SUCCESS : refuse();
 }
 
 static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, size_t width, size_t height)
@@ -350,7 +360,7 @@ static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, si
 	uint64_t extent = rc_box_extent(&box);
 	if (!extent || (height > 1 && row > pitch))
 		return CUDA_ERROR_INVALID_VALUE;
-	return rc_memory_check_device(to, extent) == CUDA_SUCCESS ? CUDA_SUCCESS : refuse();
+	return rc_memory_check_written(to, extent) == CUDA_SUCCESS ? CUDA_SUCCESS : refuse();
 }
 
 CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n)

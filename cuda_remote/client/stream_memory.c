@@ -18,14 +18,15 @@ static bool is_64(CUstreamBatchMemOpType operation)
 }
 
 /* Fills in where the word is. */
-static CUresult set_place(struct rc_route *route, uint64_t address, uint64_t bytes, struct rc_wire_memop *sent)
+static CUresult set_place(struct rc_route *route, uint64_t address, uint64_t bytes, bool write,
+			  struct rc_wire_memop *sent)
 {
 	struct rc_span span;
 	if (address % bytes || !rc_memory_find(address, &span))
 		return CUDA_ERROR_INVALID_VALUE;
 	sent->address = address;
 	if (span.kind <= RC_MEMORY_GLOBAL) {
-		CUresult result = rc_memory_check_device(address, bytes);
+		CUresult result = write ? rc_memory_check_written(address, bytes) : rc_memory_check_device(address, bytes);
 		return result == CUDA_SUCCESS ? rc_route_address(route, address) : result;
 	}
 	if (bytes > span.size - (address - span.base))
@@ -54,13 +55,13 @@ static CUresult translate(struct rc_route *route, const CUstreamBatchMemOpParams
 			return CUDA_ERROR_INVALID_VALUE;
 		sent->flags = given->waitValue.flags;
 		sent->value = is_64(operation) ? given->waitValue.value64 : given->waitValue.value;
-		return set_place(route, given->waitValue.address, is_64(operation) ? 8 : 4, sent);
+		return set_place(route, given->waitValue.address, is_64(operation) ? 8 : 4, false, sent);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
 		if (given->writeValue.flags > (first_version ? CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER : 0))
 			return CUDA_ERROR_INVALID_VALUE;
 		sent->value = is_64(operation) ? given->writeValue.value64 : given->writeValue.value;
-		return set_place(route, given->writeValue.address, is_64(operation) ? 8 : 4, sent);
+		return set_place(route, given->writeValue.address, is_64(operation) ? 8 : 4, true, sent);
 	case CU_STREAM_MEM_OP_BARRIER:
 		sent->flags = given->memoryBarrier.flags;
 		return !first_version && sent->flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_SUCCESS :

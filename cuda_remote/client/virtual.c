@@ -23,7 +23,7 @@ struct memory {
 struct mapping {
 	uint64_t base, size;
 	struct memory *memory;
-	bool accessible; /* to a device */
+	unsigned long long access; /* the most that a device has: CUmemAccess_flags */
 };
 
 static pthread_mutex_t calls = PTHREAD_MUTEX_INITIALIZER; /* held by each call here; guards the struct memory */
@@ -63,7 +63,7 @@ static CUresult mapping_add(uint64_t base, uint64_t size, struct memory *memory)
 	if (result == CUDA_SUCCESS) {
 		size_t at = at_or_above(base);
 		memmove(mappings + at + 1, mappings + at, (n_mappings - at) * sizeof *mappings);
-		mappings[at] = (struct mapping){ base, size, memory, false };
+		mappings[at] = (struct mapping){ base, size, memory, CU_MEM_ACCESS_FLAGS_PROT_NONE };
 		n_mappings++;
 	}
 	pthread_mutex_unlock(&lock);
@@ -85,12 +85,12 @@ static struct memory *mapping_take(uint64_t base, uint64_t size)
 	return memory;
 }
 
-bool rc_virtual_covers(uint64_t address, uint64_t size)
+bool rc_virtual_covers(uint64_t address, uint64_t size, unsigned long long access)
 {
 	uint64_t end = address + size;
 	pthread_mutex_lock(&lock);
 	for (size_t at = at_or_above(address); address < end && at < n_mappings && mappings[at].base <= address &&
-					       mappings[at].accessible; at++)
+					       mappings[at].access >= access; at++)
 		address = mappings[at].base + mappings[at].size;
 	pthread_mutex_unlock(&lock);
 	return address >= end;
@@ -397,30 +397,32 @@ CUresult virtual_check_access(CUdeviceptr address, size_t size, const CUmemAcces
 	return CUDA_SUCCESS;
 }
 
-/* A device may have lost its access while another one keeps its own: the server says so. */
-static bool any_access(uint64_t address, const CUmemAccessDesc *list, size_t count)
+/*
+ * The most access that a device has to the mapping at address, after the call with this list. A device that the list does not
+ * name keeps its own: the server knows it.
+ */
+static unsigned long long most_access(uint64_t address, const CUmemAccessDesc *list, size_t count)
 {
-	unsigned long long flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	unsigned long long most = CU_MEM_ACCESS_FLAGS_PROT_NONE, flags;
 	struct rc_process *process;
 	for (size_t i = 0; i < count; i++)
-		if (list[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			return true;
-	if (rc_process_get(&process) != CUDA_SUCCESS)
-		return false;
-	for (int i = 0; i < process->devices && !flags; i++) {
+		most = list[i].flags > most ? list[i].flags : most;
+	if (most == CU_MEM_ACCESS_FLAGS_PROT_READWRITE || rc_process_get(&process) != CUDA_SUCCESS)
+		return most;
+	for (int i = 0; i < process->devices; i++) {
 		CUmemLocation device = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i };
-		if (cuMemGetAccess(&flags, &device, address) != CUDA_SUCCESS)
-			flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		if (cuMemGetAccess(&flags, &device, address) == CUDA_SUCCESS && flags > most)
+			most = flags;
 	}
-	return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return most;
 }
 
 CUresult virtual_done_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *list, size_t count)
 {
-	bool accessible = any_access(address, list, count);
+	unsigned long long access = most_access(address, list, count);
 	pthread_mutex_lock(&lock);
 	for (size_t at = at_or_above(address); at < n_mappings && mappings[at].base - address < size; at++)
-		mappings[at].accessible = accessible;
+		mappings[at].access = access;
 	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }

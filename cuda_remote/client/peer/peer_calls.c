@@ -189,7 +189,7 @@ static CUresult line_check(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
 	if (!rc_context_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	CUresult result = rc_memory_check_device(to, size);
+	CUresult result = rc_memory_check_written(to, size);
 	return result == CUDA_SUCCESS ? rc_memory_check_device(from, size) : result;
 }
 

@@ -60,6 +60,38 @@ static void two_pieces_are_one_range(void)
 	EXPECT(cuMemAddressFree(at, 3 * page), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A call that writes is refused by itself, whether it waits or not. */
+static void memory_that_may_only_be_read_refuses_writes_at_the_call(void)
+{
+	CUdeviceptr at, other;
+	CUmemGenericAllocationHandle memory;
+	CUmemAccessDesc read = write_it;
+	uint32_t value = 0;
+	read.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	OK(cuMemAlloc(&other, 4096));
+	OK(cuMemCreate(&memory, page, &on_device, 0));
+	OK(cuMemAddressReserve(&at, page, 0, 0, 0));
+	OK(cuMemMap(at, page, 0, memory, 0));
+	OK(cuMemSetAccess(at, page, &write_it, 1));
+	OK(cuMemsetD32(at, 77, 1024));
+	OK(cuMemSetAccess(at, page, &read, 1));
+	EXPECT(cuMemsetD32Async(at, 1, 16, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemcpyDtoDAsync(at, other, 64, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemcpyHtoDAsync(at, &value, 4, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemsetD2D8(at, 512, 1, 16, 4), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemcpyDtoDAsync(other, at, 64, NULL));
+	OK(cuMemcpyDtoH(&value, other, 4));
+	CHECK(value == 77);
+	OK(cuMemSetAccess(at, page, &write_it, 1));
+	OK(cuMemsetD32Async(at, 5, 1, NULL));
+	OK(cuMemcpyDtoH(&value, at, 4));
+	CHECK(value == 5);
+	OK(cuMemUnmap(at, page));
+	OK(cuMemAddressFree(at, page));
+	OK(cuMemRelease(memory));
+	OK(cuMemFree(other));
+}
+
 static void memory_can_be_in_two_places(void)
 {
 	CUdeviceptr one, two;
@@ -185,6 +217,7 @@ int main(void)
 	memory_counts_until_its_last_mapping_ends();
 	two_pieces_are_one_range();
 	memory_can_be_in_two_places();
+	memory_that_may_only_be_read_refuses_writes_at_the_call();
 	what_does_not_fit_is_refused();
 	a_kernel_does_not_reach_what_is_unmapped();
 	return 0;
