@@ -154,7 +154,8 @@ int queue_alone(int (*call)(void *argument), void *argument);
 /*
  * A command calls these around a wait (for a value or for another process) and around the program's own functions.
  * In between it must not write device memory, and does not count as running for queue_alone: the wait may end only
- * after queue_alone has returned. Nor does its thread count among the workers: the stream that ends the wait gets one. Only for the thread that runs the command.
+ * after queue_alone has returned. Nor does its thread count among the workers: the stream that ends the wait gets one.
+ * Only for the thread that runs the command.
  */
 void queue_rest_begin(void);
 void queue_rest_end(void);
