@@ -180,11 +180,11 @@ static void captured_end(struct captured *captured, char *text, size_t room)
 {
 	fflush(stdout);
 	dup2(captured->saved, STDOUT_FILENO);
-	ssize_t bytes = pread(captured->file, text, room - 1, 0);
+	ssize_t got = pread(captured->file, text, room - 1, 0);
 	close(captured->file);
 	close(captured->saved);
 	unlink(captured->path);
-	text[bytes > 0 ? bytes : 0] = '\0';
+	text[got > 0 ? got : 0] = '\0';
 }
 
 START_TEST(printf_writes_in_the_order_of_blocks)
