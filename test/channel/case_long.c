@@ -181,11 +181,17 @@ static void long_pieces_both_ways(struct side *side)
 	free(in);
 }
 
-/* Both put what the other's ring would hold, and get only then: nobody may wait for the other's get. */
+/* Both put what the other's ring would hold, and get only then: nobody may wait for the other's get. The ring's size is not that of
+ * HEADRACE_RING_BYTES, which may be too small for this. */
 static void both_put_before_they_get(struct side *side)
 {
 	static const size_t lengths[] = { 20000, 70000, 200000, 400000 };
 	uint8_t *bytes = allocate(400000);
+	hr_channel_attr_t attr = side_attr(side);
+	attr.ring_bytes = MIB;
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
 	for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
 		for (int with_head = 0; with_head < 2; with_head++) {
 			uint64_t head = i, seed = i * 4 + (uint64_t)with_head * 2;
@@ -370,7 +376,7 @@ const struct test_case long_cases[] = {
 	{ "long-and-short-in-turn", long_and_short_in_turn, 0 },
 	{ "long-pieces-both-ways", long_pieces_both_ways, 0 },
 	{ "long-pieces-both-ways-small-ring", long_pieces_both_ways, PAIR_SMALL_RING },
-	{ "both-put-before-they-get", both_put_before_they_get, 0 },
+	{ "both-put-before-they-get", both_put_before_they_get, PAIR_OWN_SETUP },
 	{ "many-short-and-a-long-one-before-they-get", many_short_and_a_long_one_before_they_get, PAIR_OWN_SETUP },
 	{ "long-pieces-asleep", long_pieces_asleep, PAIR_NO_SPIN },
 	{ "from-read-only-memory", from_read_only_memory, 0 },
