@@ -26,6 +26,21 @@ _Alignas(ADI_REQUEST_ALIGN) struct adi_request adi_request_none = {
 	.object = { ADI_MAGIC + ADI_REQUEST, 1, 0, 0, 0 }, .kind = ADI_SEND, .complete = true, .rank = MPI_PROC_NULL
 };
 
+/* The requests of the pool look like a send that is complete, so that adi_request_sent has little to store: its stores come
+ * between those of messages into shared memory (decisions/shared-memory.md). */
+static inline void make_sent(struct adi_request *request, uint16_t generation)
+{
+	request->object = (struct adi_object){ 0, 1, 0, 0, generation };
+	request->kind = ADI_SEND;
+	request->complete = true;
+	request->cancelled = request->cancelling = false;
+	request->class = MPI_SUCCESS;
+	request->comm = NULL;
+	request->type = NULL;
+	request->send = NULL;
+	adi_message_begin(request);
+}
+
 static bool pool_grow(void)
 {
 	struct slab *slab = aligned_alloc(ADI_REQUEST_ALIGN, sizeof *slab);
@@ -35,7 +50,7 @@ static bool pool_grow(void)
 	slabs = slab;
 	for (int i = 0; i < SLAB_REQUESTS; i++) {
 		struct adi_request *request = &slab->place[i].request;
-		request->object = (struct adi_object){ 0 };
+		make_sent(request, 0);
 		request->next = pool;
 		pool = request;
 	}
@@ -47,7 +62,7 @@ int adi_error_no_request(void)
 	return adi_error(MPI_ERR_NO_MEM, "no memory for a request");
 }
 
-/* Takes a request from the pool. The caller sets all fields. */
+/* Takes a request from the pool (make_sent). The caller sets the object and all other fields. */
 static inline struct adi_request *take(void)
 {
 	if (!pool && !pool_grow())
@@ -117,16 +132,10 @@ void adi_request_own(struct adi_request *request)
 
 struct adi_request *adi_request_sent(int world)
 {
-	struct adi_request *request = adi_request_take_message();
+	struct adi_request *request = take();
 	if (!request)
 		return &adi_request_none; /* without memory, the message cannot be cancelled */
-	request->kind = ADI_SEND;
-	request->complete = true;
-	request->cancelled = request->cancelling = false;
-	request->class = MPI_SUCCESS;
-	request->comm = NULL;
-	request->type = NULL;
-	request->send = NULL;
+	request->object.magic = ADI_MAGIC + ADI_REQUEST;
 	request->world = world;
 	request->number = adi_number_sent(world);
 	return request;
@@ -157,8 +166,7 @@ void adi_request_free(struct adi_request *request)
 		disown(request);
 	if (request->object.number)
 		adi_object_release(&request->object);
-	request->object.magic = 0;
-	request->object.generation = (request->object.generation + 2) % ADI_REQUEST_ALIGN;
+	make_sent(request, (request->object.generation + 2) % ADI_REQUEST_ALIGN);
 	request->next = pool;
 	pool = request;
 	taken--;

@@ -943,22 +943,37 @@ static int shm_get(void *data, const struct iovec *iov, int n, size_t *delivered
 
 /* ---- records in place (upper.h) ---- */
 
-static void *shm_reserve(void *data, size_t front, size_t len)
+/* Returns the memory of the payload of the next record, `len` bytes, and its offset in the record. NULL: there is none. */
+static inline __attribute__((always_inline)) uint8_t *place_record(struct shm_conn *conn, size_t front, size_t len, uint32_t *offset)
 {
-	struct shm_conn *conn = data;
 	struct shm_sender *out = &conn->out;
 	if (conn->put_error || conn->ended || is_ahead(conn) || conn->by_ring)
 		return NULL;
 	shm_sender_hear(out, &conn->in);
-	uint32_t offset = shm_payload_offset((uint32_t)front, (uint32_t)len), lines = shm_record_lines(offset, (uint32_t)len);
+	*offset = shm_payload_offset((uint32_t)front, (uint32_t)len);
+	uint32_t lines = shm_record_lines(*offset, (uint32_t)len);
 	if (shm_sender_free(out) < lines + SHM_SPARE && !shm_sender_refresh(out))
 		return NULL;
 	if (shm_sender_usable(out) < lines)
 		return NULL;
+	return (uint8_t *)shm_sender_word(out, out->head) + *offset;
+}
+
+static inline void note_reserved(struct shm_conn *conn, uint32_t offset, uint32_t len)
+{
 	conn->reserved = offset;
-	conn->reserved_bytes = (uint32_t)len;
+	conn->reserved_bytes = len;
 	conn->fill_way = FILL_NOT_CHOSEN;
-	return (uint8_t *)shm_sender_word(out, out->head) + offset;
+}
+
+static void *shm_reserve(void *data, size_t front, size_t len)
+{
+	struct shm_conn *conn = data;
+	uint32_t offset;
+	uint8_t *at = place_record(conn, front, len, &offset);
+	if (at)
+		note_reserved(conn, offset, (uint32_t)len);
+	return at;
 }
 
 static void shm_fill(void *data, void *to, const void *from, size_t len)
@@ -978,36 +993,47 @@ static void shm_fill(void *data, void *to, const void *from, size_t len)
 	shm_copy_done();
 }
 
-static void shm_commit(void *data, size_t len)
+/* Publishes a record whose payload is in place. */
+static inline __attribute__((always_inline)) void commit(struct shm_conn *conn, uint32_t offset, uint32_t len)
 {
-	struct shm_conn *conn = data;
-	shm_sender_publish(&conn->out, &conn->in, conn->reserved, (uint32_t)len, SHM_BACK);
+	shm_sender_publish(&conn->out, &conn->in, offset, len, SHM_BACK);
 	conn->put_was_short = false;
 	conn->was_answered = false;
 	wake_if_armed(conn, &conn->out.control->get_armed);
 }
 
-/* As shm_reserve and shm_commit, in one call: most short messages are put so. */
+static void shm_commit(void *data, size_t len)
+{
+	struct shm_conn *conn = data;
+	commit(conn, conn->reserved, (uint32_t)len);
+}
+
+/* As shm_reserve and shm_commit, in one call: most short messages are put so. It makes as few stores as possible: a store into a
+ * line that was last in the receiver's cache waits, and then the processor's queue of stores decides how many such stores wait at
+ * the same time. */
 static bool shm_post(void *data, const void *front, size_t front_len, const void *payload, size_t len)
 {
 	struct shm_conn *conn = data;
-	uint8_t *at = shm_reserve(conn, front_len < SHM_FRONT_MAX ? front_len : SHM_FRONT_MAX, front_len + len);
+	uint32_t offset, bytes = (uint32_t)(front_len + len);
+	uint8_t *at = place_record(conn, front_len < SHM_FRONT_MAX ? front_len : SHM_FRONT_MAX, bytes, &offset);
 	if (!at)
 		return false;
 	/* The first line last: the receiver looks at it all the time, and could take it before the header word is stored. */
-	size_t before = conn->reserved + front_len, first = before < SHM_LINE ? SHM_LINE - before : 0;
+	size_t before = offset + front_len, first = before < SHM_LINE ? SHM_LINE - before : 0;
 	const uint8_t *from = payload;
 	if (len > first) {
-		if (__builtin_expect(len - first < HR_FILL_MIN, 1))
+		if (__builtin_expect(len - first < HR_FILL_MIN, 1)) {
 			hr_copy(at + front_len + first, from + first, len - first);
-		else
+		} else {
+			note_reserved(conn, offset, bytes);
 			shm_fill(conn, at + front_len + first, from + first, len - first);
+		}
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		len = first;
 	}
 	hr_copy(at, front, front_len);
 	hr_copy(at + front_len, from, len);
-	shm_commit(conn, conn->reserved_bytes);
+	commit(conn, offset, bytes);
 	return true;
 }
 
