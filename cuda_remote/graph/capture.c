@@ -29,7 +29,7 @@ typedef struct capture {
 	bool own_graph;       /* made for the capture, not given by the program */
 	bool invalid;
 	CUstreamCaptureMode mode;
-	pthread_t thread;     /* that began it */
+	uint64_t thread;      /* number of the thread that began it */
 	capture_stream_t *streams, *origin;
 } capture_t;
 
@@ -43,6 +43,16 @@ unsigned capture_count;
 static pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
 static capture_t *captures;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+/* Unlike pthread_self, no later thread has the number of one that has ended. */
+static uint64_t thread_number(void)
+{
+	static uint64_t newest; /* atomic */
+	static __thread uint64_t own;
+	if (!own)
+		own = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+	return own;
+}
 
 static void frontier_free(frontier_t *at)
 {
@@ -262,7 +272,7 @@ static bool prohibits(const capture_t *capture)
 {
 	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
 		return false;
-	if (pthread_equal(capture->thread, pthread_self()))
+	if (capture->thread == thread_number())
 		return capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
 	return thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
@@ -440,7 +450,7 @@ static CUresult begin_locked(CUstream stream, const capture_start_t *start)
 	capture->graph = start->graph;
 	capture->own_graph = start->own_graph;
 	capture->mode = start->mode;
-	capture->thread = pthread_self();
+	capture->thread = thread_number();
 	capture->next = captures;
 	captures = capture;
 	__atomic_store_n(&capture_count, capture_count + 1, __ATOMIC_RELAXED);
@@ -485,7 +495,7 @@ static CUresult end_locked(CUstream stream, CUgraph *graph)
 	capture_t *capture = part->capture;
 	if (capture->origin != part)
 		return invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
+	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != thread_number())
 		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	if (!graph && capture->own_graph) /* it would be lost */
 		return CUDA_ERROR_INVALID_VALUE;
