@@ -101,8 +101,13 @@ static CUresult slot_wait(struct rc_link *link)
 		before = link->freed;
 		if (slot_is_free(link))
 			return CUDA_SUCCESS;
-		if (link->error || ch3_progress_wait(link->engine, PATIENCE_MS) < 0)
+		if (link->error)
 			break; /* sending reports the error */
+		link->inside = true;
+		int ran = ch3_progress_wait(link->engine, PATIENCE_MS);
+		link->inside = false;
+		if (ran < 0)
+			break;
 	} while (link->freed != before);
 	struct rc_wire_credit want = { link->chunks - RC_WINDOW + STEP, 0 };
 	link->asking = true;

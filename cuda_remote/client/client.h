@@ -30,7 +30,8 @@
  *	copy_batch.c  batches of copies
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
- * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
+ * Each thread of the program has a connection of its own to a server from its first call that goes there: one that an ended thread
+ * has left, or a new one. Sending a call
  * takes no lock that another thread of the program takes, but for short ones of early.c, held.c and done.c. Functions here return
  * CUresult; outputs come last and are set only on success.
  */
@@ -115,6 +116,8 @@ struct rc_session {
 	uint64_t pinned;          /* bytes of pinned memory that the worker maps, if it is on this host */
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
+	struct rc_link *idle;     /* connections that ended threads have left; under a lock of link.c, as the next */
+	unsigned idles;           /* their number */
 	struct rc_link *data;     /* the data connection (data/), or NULL; atomic */
 	bool data_tried;          /* to open it; under the lock of data/connection.c */
 	struct rc_wire_fetch fetch[4]; /* of the data connection's thread: what the worker has asked for */
@@ -168,6 +171,9 @@ struct rc_link {
 	uint64_t waiting;       /* number of the call that waits for its reply; 0: none */
 	bool answered;
 	bool own;               /* of a thread of this library, see struct rc_thread */
+	bool inside;            /* the thread is in the engine: if the thread ends now, it was cancelled there */
+	bool per_thread;        /* a call may have used the per-thread default stream */
+	struct rc_link *next_idle;
 	struct rc_wire_reply head;
 	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, valid until the next such call */
 	size_t reply_len, reply_size;
@@ -207,6 +213,8 @@ struct rc_link {
 CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t *card,
 		      const hr_connect_attr_t *attr, const char *server, struct rc_link **link);
 void rc_link_close(struct rc_link *link);
+/* The link's thread ends: keeps the link for another thread of the program, or closes it. */
+void rc_link_leave(struct rc_link *link);
 
 /* The calling thread's connection to a session. context: the one that the next call is made in, or 0. */
 CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link **link);
@@ -305,6 +313,8 @@ bool rc_done_known(struct rc_link *link, enum rc_call function, const struct rc_
 /* The stream that the call gives work, as rc_track_stream numbers streams. Its arguments follow head. RC_TRACK_SEVERAL: several, or
  * it is not known. */
 uint64_t rc_done_stream(enum rc_call function, const struct rc_wire_call *head);
+/* Where the handle of that stream is among the arguments; -1: it is not known; -2: it is the default stream and not among them. */
+int rc_done_place(enum rc_call function);
 /* Launches of a graph may record the event. */
 void rc_done_event_in_graph(CUevent event);
 
@@ -336,6 +346,8 @@ int rc_delay_send(struct rc_link *link, enum rc_call function, uint16_t flags, s
 		  const struct iovec *iov, int n, ch3_request_t **request);
 /* Sends what the link has gathered. The link's thread calls it before it uses the engine in any other way. */
 void rc_delay_flush(struct rc_link *link);
+/* The link's thread ends. What cannot be sent now stays delayed, and the thread of delay.c sends it. */
+void rc_delay_leave(struct rc_link *link);
 /* Sends what all links have gathered: the calling thread is about to wait, maybe for them. */
 void rc_delay_flush_all(void);
 /* The link is about to be closed. */

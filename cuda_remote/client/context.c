@@ -18,7 +18,7 @@ static bool have_key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_id;
 
-/* When a thread of the program ends: closes its connections, once all it has sent is out. A child of fork has none. */
+/* When a thread of the program ends: leaves its connections to other threads. A child of fork has none. */
 static void thread_ended(void *data)
 {
 	struct rc_thread *ended = data;
@@ -26,7 +26,7 @@ static void thread_ended(void *data)
 	if (rc_process_get(&process) == CUDA_SUCCESS)
 		for (unsigned i = 0; i < process->sessions; i++)
 			if (ended->link[i])
-				rc_link_close(ended->link[i]);
+				rc_link_leave(ended->link[i]);
 	thread = NULL;
 	free(ended);
 }

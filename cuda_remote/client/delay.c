@@ -74,6 +74,11 @@ void rc_delay_flush(struct rc_link *link)
 	flush(link, true);
 }
 
+void rc_delay_leave(struct rc_link *link)
+{
+	flush(link, false);
+}
+
 void rc_delay_flush_all(void)
 {
 	if (!__atomic_load_n(&delaying, __ATOMIC_SEQ_CST))

@@ -147,18 +147,23 @@ static int place_of_stream(enum rc_call function)
 	}
 }
 
-uint64_t rc_done_stream(enum rc_call function, const struct rc_wire_call *head)
+int rc_done_place(enum rc_call function)
 {
 	switch (function) {
 	case RC_CALL_launch:
-		return rc_track_stream(head, (int)offsetof(struct rc_wire_launch, stream));
+		return (int)offsetof(struct rc_wire_launch, stream);
 	case RC_CALL_graph_launch:
-		return rc_track_stream(head, (int)offsetof(struct rc_wire_graph_launch, stream));
+		return (int)offsetof(struct rc_wire_graph_launch, stream);
 	case RC_CALL_host_function:
-		return rc_track_stream(head, (int)offsetof(struct rc_wire_host_function, stream));
+		return (int)offsetof(struct rc_wire_host_function, stream);
 	default:
-		return rc_track_stream(head, place_of_stream(function));
+		return place_of_stream(function);
 	}
+}
+
+uint64_t rc_done_stream(enum rc_call function, const struct rc_wire_call *head)
+{
+	return rc_track_stream(head, rc_done_place(function));
 }
 
 /* ---- recordings ---- */

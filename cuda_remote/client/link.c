@@ -2,6 +2,7 @@
 /* A thread's connection to the worker: sends calls; receives replies, and text to print. */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "rdma_channel/base/setting.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,6 +14,18 @@
 
 /* Bytes allocated for results at first. Larger results make it grow. */
 #define REPLY_START 4096
+
+HR_SETTING(idle_setting, "HEADRACE_IDLE_CONNECTIONS", "64", 0, 65536,
+	   "connections to one server that ended threads leave and that are kept for other threads; 0: none");
+static pthread_once_t idle_once = PTHREAD_ONCE_INIT;
+static uint64_t idle_most; /* of one session */
+
+/* Another thread of the program may change the environment when a thread ends, so the setting is read before. */
+static void read_setting(void)
+{
+	if (hr_setting_u64(&idle_setting, &idle_most))
+		idle_most = 0; /* logged */
+}
 
 /* Threads asleep in rc_link_await_chunks; atomic. The lock is taken only to sleep and to wake them. */
 static pthread_mutex_t chunks_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -133,6 +146,7 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 		ch3_close(engine);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	pthread_once(&idle_once, read_setting);
 	pthread_mutex_init(&link->sending, NULL);
 	link->engine = engine;
 	link->session = session;
@@ -168,6 +182,52 @@ void rc_link_close(struct rc_link *link)
 	free(link);
 }
 
+/* ---- connections that ended threads have left ---- */
+
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/*
+ * True if another thread may use the link: nothing is under way on it but calls that the worker has or will get, and the worker keeps
+ * nothing of the ended thread. The worker's per-thread default stream belongs to the worker's thread. So does what the program has put
+ * into that stream, which may have to wait for the next thread.
+ */
+static bool is_reusable(const struct rc_link *link)
+{
+	return !link->error && !__atomic_load_n(&link->session->lost, __ATOMIC_RELAXED) && !link->inside && !link->waiting &&
+	       !link->receiving && !link->asking && !link->scratch_taken && !link->per_thread;
+}
+
+void rc_link_leave(struct rc_link *link)
+{
+	struct rc_session *session = link->session;
+	bool kept = is_reusable(link);
+	if (kept)
+		rc_delay_leave(link);
+	pthread_mutex_lock(&idle_lock);
+	kept = kept && session->idles < idle_most;
+	if (kept) {
+		link->next_idle = session->idle;
+		session->idle = link;
+		session->idles++;
+	}
+	pthread_mutex_unlock(&idle_lock);
+	if (!kept)
+		rc_link_close(link);
+}
+
+/* The link that was left last; NULL: there is none. */
+static struct rc_link *take_idle(struct rc_session *session)
+{
+	pthread_mutex_lock(&idle_lock);
+	struct rc_link *link = session->idle;
+	if (link) {
+		session->idle = link->next_idle;
+		session->idles--;
+	}
+	pthread_mutex_unlock(&idle_lock);
+	return link;
+}
+
 CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link **link)
 {
 	struct rc_thread *thread = rc_thread_get();
@@ -179,7 +239,10 @@ CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link
 		return RC_LOST;
 	struct rc_link **mine = &thread->link[session->index];
 	if (!*mine) {
-		CUresult result = rc_session_join(session, mine);
+		CUresult result = CUDA_SUCCESS;
+		*mine = take_idle(session);
+		if (!*mine)
+			result = rc_session_join(session, mine);
 		if (result != CUDA_SUCCESS)
 			return result;
 		(*mine)->own = thread->own;
@@ -195,7 +258,9 @@ static CUresult progress(struct rc_link *link, int timeout, bool *in_time)
 	if (link->error)
 		return RC_LOST;
 	rc_delay_flush(link);
+	link->inside = true;
 	int ran = ch3_progress_wait(link->engine, timeout);
+	link->inside = false;
 	*in_time = ran;
 	if (ran < 0)
 		return link_lost(link, ran);
@@ -311,6 +376,24 @@ void rc_link_number(struct rc_link *link, struct rc_wire_call *head)
 	head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELEASE);
 }
 
+/* True if the call may use the per-thread default stream: it names this stream at the place where the function has its stream, or, if
+ * that place is not known, some argument has this stream's value. */
+static bool uses_thread_stream(enum rc_call function, const struct rc_wire_call *head, size_t len)
+{
+	const uint8_t *arguments = (const uint8_t *)(head + 1);
+	const uint64_t stream = (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD;
+	int at = rc_done_place(function);
+	size_t bytes = len - sizeof *head;
+	if (head->flags & RC_CALL_PER_THREAD)
+		return true;
+	if (at >= 0)
+		return bytes >= (size_t)at + sizeof stream && !memcmp(arguments + at, &stream, sizeof stream);
+	for (size_t i = 0; at == -1 && i + sizeof stream <= bytes; i += sizeof(uint32_t))
+		if (!memcmp(arguments + i, &stream, sizeof stream))
+			return true;
+	return false;
+}
+
 /* Numbers a call, unless it has a number, and sends it. After the number is taken, every failure must end the connection: the
  * worker waits for each number. */
 static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
@@ -335,8 +418,11 @@ static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t 
 		link->answered = false;
 	}
 	ch3_request_t *request = NULL;
+	link->per_thread = link->per_thread || uses_thread_stream(function, head, len);
+	link->inside = true;
 	int error = link->direct ? ch3_send(link->vc, RC_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request) :
 				     rc_delay_send(link, function, flags, head, len, iov, n, &request);
+	link->inside = false;
 	if (error)
 		return link_lost(link, error);
 	return rc_link_finish(link, request);
@@ -538,7 +624,9 @@ CUresult rc_link_packet(struct rc_link *link, enum rc_packet type, const void *h
 	if (link->error)
 		return RC_LOST;
 	rc_delay_flush(link);
+	link->inside = true;
 	int error = ch3_send(link->vc, type, header, len, iov, n, CH3_SEND_EAGER, request);
+	link->inside = false;
 	return error ? link_lost(link, error) : CUDA_SUCCESS;
 }
 

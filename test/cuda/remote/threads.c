@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of different threads reach the device in the order in which the threads made them. */
+/* Calls of different threads reach the device in the order in which the threads made them. Threads that end leave their connections
+ * to others, which find nothing else of them. */
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define THREADS 4
 #define ROUNDS 200
@@ -300,16 +304,228 @@ static void failure_is_heard(void)
 	pthread_join(thread, NULL);
 }
 
-int main(void)
+/* ---- short threads ---- */
+
+static unsigned connects; /* atomic: of the process */
+
+/* Takes the place of the C library's for the client library. */
+int connect(int fd, const struct sockaddr *address, socklen_t len)
 {
+	__atomic_add_fetch(&connects, 1, __ATOMIC_RELAXED);
+	return (int)syscall(SYS_connect, fd, address, len);
+}
+
+static unsigned connects_since(unsigned before)
+{
+	return __atomic_load_n(&connects, __ATOMIC_RELAXED) - before;
+}
+
+/* Connections that ended threads leave and that are kept. */
+static unsigned kept_most(void)
+{
+	const char *setting = getenv("HEADRACE_IDLE_CONNECTIONS");
+	return setting ? (unsigned)atoi(setting) : 64;
+}
+
+static void run_thread(void *(*run)(void *), void *argument)
+{
+	pthread_t thread;
+	CHECK(!pthread_create(&thread, NULL, run, argument));
+	pthread_join(thread, NULL);
+}
+
+/* Most do not wait for what they have launched. */
+static void *short_thread(void *argument)
+{
+	uint32_t value = (uint32_t)(uintptr_t)argument;
+	CUcontext current;
+	CUdeviceptr none;
+	OK(cuCtxGetCurrent(&current));
+	CHECK(!current);
+	EXPECT(cuMemAlloc(&none, 4), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxSetCurrent(context));
+	OK(launch("append", stream, &log_memory, &value));
+	if (value % 8 == 0) {
+		uint32_t seen;
+		OK(cuStreamSynchronize(stream));
+		OK(cuMemcpyDtoH(&seen, log_memory, sizeof seen));
+		CHECK(seen == value);
+	}
+	return NULL;
+}
+
+static void short_threads(void)
+{
+	enum { SHORT = 1000 };
+	static uint32_t log[SHORT + 1];
+	unsigned before = 0;
+	OK(cuMemAlloc(&log_memory, sizeof log));
+	OK(cuMemsetD8(log_memory, 0, sizeof log));
+	OK(cuStreamCreate(&stream, 0));
+	for (uintptr_t i = 1; i <= SHORT; i++) {
+		run_thread(short_thread, (void *)i);
+		if (i == 8)
+			before = connects_since(0);
+	}
+	CHECK(connects_since(before) == (kept_most() ? 0 : SHORT - 8));
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyDtoH(log, log_memory, sizeof log));
+	CHECK(log[0] == SHORT);
+	for (uint32_t i = 1; i <= SHORT; i++)
+		CHECK(log[i] == i);
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(log_memory));
+}
+
+/* More threads at a time than connections are kept, several times. */
+enum { AT_ONCE = 8 };
+
+static void *one_of_many(void *argument)
+{
+	CUdeviceptr counter = *(CUdeviceptr *)argument;
+	uint32_t one = 1;
+	OK(cuCtxSetCurrent(context));
+	OK(launch("increase", NULL, &counter, &one));
+	pthread_barrier_wait(&meet); /* all have a connection */
+	OK(cuStreamSynchronize(NULL));
+	return NULL;
+}
+
+static void many_at_once(void)
+{
+	enum { TIMES = 4 };
+	pthread_t threads[AT_ONCE];
+	CUdeviceptr counter;
+	uint32_t sum = 0;
+	unsigned kept = kept_most() < AT_ONCE ? kept_most() : AT_ONCE;
+	OK(cuMemAlloc(&counter, sizeof sum));
+	OK(cuMemsetD32(counter, 0, 1));
+	kernel("increase");
+	CHECK(!pthread_barrier_init(&meet, NULL, AT_ONCE));
+	for (int i = 0; i < TIMES; i++) {
+		unsigned before = connects_since(0);
+		for (int j = 0; j < AT_ONCE; j++)
+			CHECK(!pthread_create(&threads[j], NULL, one_of_many, &counter));
+		for (int j = 0; j < AT_ONCE; j++)
+			pthread_join(threads[j], NULL);
+		CHECK(!i || connects_since(before) == AT_ONCE - kept);
+	}
+	pthread_barrier_destroy(&meet);
+	OK(cuMemcpyDtoH(&sum, counter, sizeof sum));
+	CHECK(sum == TIMES * AT_ONCE);
+	OK(cuMemFree(counter));
+}
+
+/* A thread leaves a context current, another capture mode, a capture, and a failure. The next one starts afresh. */
+static CUstream captured;
+static CUcontext left_current;
+
+static void *leaves_things(void *argument)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUdeviceptr none;
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	OK(cuThreadExchangeStreamCaptureMode(&mode));
+	OK(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	EXPECT(cuMemAlloc(&none, (size_t)1 << 60), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuCtxCreate(&left_current, NULL, 0, 0));
+	OK(cuMemAlloc(&none, 4)); /* in the new context, on this connection */
+	OK(cuMemsetD32(none, 1, 1));
+	return NULL;
+}
+
+static void *finds_nothing(void *argument)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+	CUdeviceptr device;
+	CUcontext current;
+	CUgraph graph;
+	uint32_t value = 0;
+	(void)argument;
+	OK(cuCtxGetCurrent(&current));
+	CHECK(!current);
+	EXPECT(cuMemAlloc(&device, 4), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuThreadExchangeStreamCaptureMode(&mode));
+	CHECK(mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+	OK(cuCtxSetCurrent(context));
+	EXPECT(cuStreamEndCapture(captured, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+	OK(cuMemAlloc(&device, 4));
+	OK(cuMemsetD32(device, 23, 1));
+	OK(cuMemcpyDtoH(&value, device, 4));
+	CHECK(value == 23);
+	OK(cuCtxDestroy(left_current));
+	OK(cuMemcpyDtoH(&value, device, 4)); /* it was of the other context */
+	OK(cuMemFree(device));
+	return NULL;
+}
+
+static void nothing_is_left(void)
+{
+	unsigned before;
+	OK(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+	run_thread(leaves_things, NULL);
+	before = connects_since(0);
+	run_thread(finds_nothing, NULL);
+	CHECK(!kept_most() || !connects_since(before));
+	OK(cuStreamDestroy(captured));
+}
+
+/* The per-thread default stream of a thread is no other thread's, also if the first one has ended and its work has not. */
+static CUdeviceptr gate;
+
+static void *waits_in_own_stream(void *by_kernel)
+{
+	OK(cuCtxSetCurrent(context));
+	if (by_kernel)
+		OK(launch("wait", CU_STREAM_PER_THREAD, &gate, NULL));
+	else
+		OK(cuStreamWaitValue32(CU_STREAM_PER_THREAD, gate, 1, CU_STREAM_WAIT_VALUE_GEQ));
+	return NULL;
+}
+
+static void *opens_from_own_stream(void *argument)
+{
+	uint32_t one = 1;
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamQuery(CU_STREAM_PER_THREAD));
+	OK(cuMemcpyHtoDAsync(gate, &one, 4, CU_STREAM_PER_THREAD));
+	OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+	return NULL;
+}
+
+static void own_streams(void)
+{
+	OK(cuMemAlloc(&gate, 4));
+	for (uintptr_t i = 0; i < 2; i++) {
+		OK(cuMemsetD32(gate, 0, 1));
+		OK(cuCtxSynchronize());
+		run_thread(waits_in_own_stream, (void *)i);
+		run_thread(opens_from_own_stream, NULL);
+		OK(cuCtxSynchronize());
+	}
+	OK(cuMemFree(gate));
+}
+
+/* The argument: only the threads that end. */
+int main(int n, char **argument)
+{
+	(void)argument;
 	context = start();
-	context_after_context(); /* first: the second context has to get the first one's index */
-	in_order();
-	across();
-	at_once();
-	waiting_holds_nobody_up();
-	contexts_pass_by();
-	given_again();
-	failure_is_heard();
+	if (n == 1) {
+		context_after_context(); /* first: the second context has to get the first one's index */
+		in_order();
+		across();
+		at_once();
+		waiting_holds_nobody_up();
+		contexts_pass_by();
+		given_again();
+		failure_is_heard();
+	}
+	short_threads();
+	many_at_once();
+	nothing_is_left();
+	own_streams();
 	return 0;
 }
