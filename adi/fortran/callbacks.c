@@ -8,6 +8,7 @@
 #include "adi/fortran/fortran.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #define SLOTS 64
 /* F(000) ... F(077): octal numbers. */
@@ -19,7 +20,8 @@ typedef void handler(MPI_Fint *object, MPI_Fint *error);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-	reduction *function; /* NULL: the slot is free */
+	bool used;
+	reduction *function; /* stays after MPI_Op_free: reductions may be in progress */
 	MPI_Op op;
 } ops[SLOTS];
 static struct {
@@ -95,8 +97,9 @@ static int take_op(reduction *function)
 	int found = -1;
 	pthread_mutex_lock(&mutex);
 	for (int i = 0; i < SLOTS && found < 0; i++) {
-		if (!ops[next].function) {
+		if (!ops[next].used) {
 			found = next;
+			ops[found].used = true;
 			ops[found].function = function;
 		}
 		next = (next + 1) % SLOTS;
@@ -122,6 +125,26 @@ static int take_handler(handler *function, int of)
 	return found;
 }
 
+/* Notes the operation of a slot. Slots whose operation had this handle are free: C has freed it. */
+static void set_op(int slot, MPI_Op op)
+{
+	pthread_mutex_lock(&mutex);
+	for (int i = 0; i < SLOTS; i++)
+		if (ops[i].op == op)
+			ops[i].used = false;
+	ops[slot].op = op;
+	ops[slot].used = true;
+	pthread_mutex_unlock(&mutex);
+}
+
+static void free_op(int slot)
+{
+	pthread_mutex_lock(&mutex);
+	ops[slot].used = false;
+	ops[slot].op = MPI_OP_NULL;
+	pthread_mutex_unlock(&mutex);
+}
+
 #define OP_CREATE(name, Name, functions)                                                            \
 	void pmpi_##name##_(reduction *function, MPI_Fint *commute, MPI_Fint *op, MPI_Fint *ierror); \
 	void pmpi_##name##_(reduction *function, MPI_Fint *commute, MPI_Fint *op, MPI_Fint *ierror)  \
@@ -130,11 +153,12 @@ static int take_handler(handler *function, int of)
 		if (slot >= 0) {                                                                    \
 			MPI_Op new = MPI_OP_NULL;                                                   \
 			class = PMPI_##Name(functions[slot], *commute != 0, &new);                  \
-			ops[slot].op = new;                                                         \
-			if (class == MPI_SUCCESS)                                                   \
+			if (class == MPI_SUCCESS) {                                                 \
+				set_op(slot, new);                                                  \
 				*op = PMPI_Op_toint(new);                                           \
-			else                                                                        \
-				ops[slot].function = NULL;                                          \
+			} else {                                                                    \
+				free_op(slot);                                                      \
+			}                                                                           \
 		}                                                                                   \
 		hrf_return(class);                                                                  \
 	}                                                                                           \
@@ -142,15 +166,27 @@ static int take_handler(handler *function, int of)
 OP_CREATE(op_create, Op_create, op_functions);
 OP_CREATE(op_create_c, Op_create_c, op_c_functions);
 
+/* The slot of an operation; -1: it has none. */
+static int slot_of(MPI_Op op)
+{
+	int found = -1;
+	pthread_mutex_lock(&mutex);
+	for (int i = 0; i < SLOTS && found < 0; i++)
+		if (ops[i].used && ops[i].op == op)
+			found = i;
+	pthread_mutex_unlock(&mutex);
+	return found;
+}
+
 void pmpi_op_free_(MPI_Fint *op, MPI_Fint *ierror);
 void pmpi_op_free_(MPI_Fint *op, MPI_Fint *ierror)
 {
-	MPI_Op old = hrf_op(*op), handle_now = old;
-	int class = PMPI_Op_free(&handle_now);
-	*op = PMPI_Op_toint(handle_now);
-	for (int i = 0; i < SLOTS && class == MPI_SUCCESS; i++)
-		if (ops[i].function && ops[i].op == old)
-			ops[i].function = NULL;
+	MPI_Op handle = hrf_op(*op);
+	/* Before the operation is freed: later another thread may create one with the same handle. */
+	int slot = slot_of(handle), class = PMPI_Op_free(&handle);
+	*op = PMPI_Op_toint(handle);
+	if (slot >= 0 && class == MPI_SUCCESS)
+		free_op(slot);
 	hrf_return(class);
 }
 HRF_NAMES(op_free);

@@ -47,6 +47,15 @@ program f08
   call MPI_Allreduce(MPI_IN_PLACE, y, 10, MPI_DOUBLE_PRECISION, MPI_SUM, c)
   if (any(y /= size*(size-1)/2)) stop 9
   call MPI_Op_free(op)
+  ! An operation in progress is freed. More operations than exist at a time.
+  do n = 1, 200
+    call MPI_Op_create(mysum, .true., op)
+    x = rank
+    call MPI_Iallreduce(x, y, 10, MPI_DOUBLE_PRECISION, op, c, reqs(1))
+    call MPI_Op_free(op)
+    call MPI_Wait(reqs(1), MPI_STATUS_IGNORE)
+    if (any(y /= size*(size-1)/2)) stop 40
+  end do
   call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, val, flag); if (.not. flag .or. val < 32767) stop 10
   call MPI_Comm_create_keyval(mycopy, MPI_COMM_NULL_DELETE_FN, key, 5_MPI_ADDRESS_KIND)
   call MPI_Comm_set_attr(c, key, 37_MPI_ADDRESS_KIND)
