@@ -171,10 +171,10 @@ class Stub:
             if self.function.name in ADDRESSES:
                 continue
             if not self.described(i):
-                before.append(f"class = class == MPI_SUCCESS ? hrf_contiguous({p.name}) : class;")
+                before += self.section_check(p, f"hrf_contiguous({p.name})")
                 continue
             count, datatype = names[i + 1:i + 3]
-            before.append(f"class = class == MPI_SUCCESS ? hrf_section(&{p.name}_c, {p.name}, *{count}, *{datatype}) : class;")
+            before += self.section_check(p, f"hrf_section(&{p.name}_c, {p.name}, *{count}, *{datatype})")
             start.append(f"struct hrf_section {p.name}_c = {{ .made = MPI_DATATYPE_NULL }};")
             end.append(f"hrf_section_end(&{p.name}_c);")
             arguments.update({p.name: f"{p.name}_c.address", datatype: f"&{p.name}_c.datatype",
@@ -191,6 +191,16 @@ class Stub:
             objects = [kind if kind in kinds else "NULL" for kind in ("comm", "win")]
             out += ["\telse", f"\t\thrf_return(hrf_section_error(class, {', '.join(objects)}));"]
         return out + ["\t" + line for line in end] + ["}"]
+
+    def section_check(self, p, call):
+        """Checks a buffer, unless MPI ignores it in this process."""
+        lines = ["if (class == MPI_SUCCESS)", f"\tclass = {call};"]
+        if any(other.name == "root" for other in self.c_parameters):
+            name = self.function.name.lower()
+            of_root = {"sendbuf": "scatter" in name, "recvbuf": "scatter" not in name}.get(p.name)
+            side = {True: "HRF_OF_ROOT", False: "HRF_OF_OTHERS", None: "HRF_OF_ALL"}[of_root]
+            lines += [f"if (class != MPI_SUCCESS && hrf_ignored(comm, root, {side}))", "\tclass = MPI_SUCCESS;"]
+        return lines
 
     def described(self, i):
         """Whether parameter i is a buffer of a count of elements of a datatype, which another datatype can replace."""

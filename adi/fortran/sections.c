@@ -3,7 +3,6 @@
 #include "adi/fortran/sections.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 /* An array with an assumed size has the extent -1 in its last dimension. */
 static bool is_contiguous(const CFI_cdesc_t *buffer)
@@ -36,6 +35,18 @@ static int refused(void)
 int hrf_contiguous(const CFI_cdesc_t *buffer)
 {
 	return is_contiguous(buffer) ? MPI_SUCCESS : refused();
+}
+
+bool hrf_ignored(const MPI_Fint *comm, const MPI_Fint *root, enum hrf_buffer buffer)
+{
+	MPI_Comm handle = hrf_comm(*comm);
+	int inter, rank;
+	if (PMPI_Comm_test_inter(handle, &inter) != MPI_SUCCESS || PMPI_Comm_rank(handle, &rank) != MPI_SUCCESS)
+		return true;
+	if (!inter)
+		return buffer == HRF_OF_ROOT && rank != *root;
+	bool is_root = *root == MPI_ROOT, is_other = !is_root && *root != MPI_PROC_NULL;
+	return !(is_root && buffer != HRF_OF_OTHERS) && !(is_other && buffer != HRF_OF_ROOT);
 }
 
 int hrf_section_error(int code, const MPI_Fint *comm, const MPI_Fint *win)

@@ -9,6 +9,7 @@
 #include "adi/fortran/fortran.h"
 
 #include <ISO_Fortran_binding.h>
+#include <stdbool.h>
 
 /* A buffer as the stub of mpif.h expects it. */
 struct hrf_section {
@@ -26,6 +27,12 @@ void hrf_section_end(struct hrf_section *section);
 
 /* MPI_SUCCESS if the array is contiguous, or empty. Else an error code of class MPI_ERR_BUFFER. */
 int hrf_contiguous(const CFI_cdesc_t *buffer);
+
+/* Whether a collective with a root ignores a buffer in this process: that of the root, of the processes that exchange data with
+ * it, or of both. In an intracommunicator the root is one of the others too. Also true if comm is wrong: the C function reports
+ * it. */
+enum hrf_buffer { HRF_OF_ROOT, HRF_OF_OTHERS, HRF_OF_ALL };
+bool hrf_ignored(const MPI_Fint *comm, const MPI_Fint *root, enum hrf_buffer buffer);
 
 /* Calls the error handler. Either may be NULL: MPI_COMM_WORLD. Returns the code. */
 int hrf_section_error(int code, const MPI_Fint *comm, const MPI_Fint *win);

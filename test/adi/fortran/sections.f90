@@ -3,8 +3,8 @@
 program sections
   use mpi_f08
   implicit none
-  integer :: rank, size, left, right, i, j, k, n, error, class
-  integer, asynchronous :: a(10), b(10), m(6, 5), t(4, 3, 4), u(4, 3, 4)
+  integer :: rank, size, left, right, i, j, k, n, error, class, root
+  integer, asynchronous :: a(10), b(10), all(64), m(6, 5), t(4, 3, 4), u(4, 3, 4)
   integer(MPI_COUNT_KIND) :: big
   integer(MPI_ADDRESS_KIND) :: first, second
   type(MPI_Request) :: req(2)
@@ -106,6 +106,7 @@ program sections
 
   ! What needs a copy that lives on is refused.
   call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN)
+  call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
   call MPI_Iallreduce(a(1:9:2), b, 5, MPI_INTEGER, MPI_SUM, comm, req(1), error)
   call MPI_Error_class(error, class)
   if (class /= MPI_ERR_BUFFER) stop 14
@@ -121,6 +122,37 @@ program sections
   call MPI_Win_create(a(1:9:2), 20_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, comm, win, error)
   call MPI_Error_class(error, class)
   if (class /= MPI_ERR_BUFFER) stop 17
+  ! MPI ignores the receive buffer of a gather and a reduction, and the send buffer of a scatter, but at the root.
+  do root = 0, size - 1
+    b = -1
+    if (rank == root) then
+      call MPI_Igather(a(2:4:2), 1, MPI_INTEGER, all, 1, MPI_INTEGER, root, comm, req(1), error)
+    else
+      call MPI_Igather(a(2:4:2), 1, MPI_INTEGER, b(1:9:2), 1, MPI_INTEGER, root, comm, req(1), error)
+    end if
+    if (error /= MPI_SUCCESS) stop 20
+    call MPI_Wait(req(1), MPI_STATUS_IGNORE)
+    if (rank == root .and. any(all(1:size) /= [(100 * i + 2, i = 0, size - 1)])) stop 21
+    if (rank == root) then
+      call MPI_Ireduce(a, b, 5, MPI_INTEGER, MPI_MAX, root, comm, req(1), error)
+    else
+      call MPI_Ireduce(a, b(1:9:2), 5, MPI_INTEGER, MPI_MAX, root, comm, req(1), error)
+    end if
+    if (error /= MPI_SUCCESS) stop 22
+    call MPI_Wait(req(1), MPI_STATUS_IGNORE)
+    if (rank == root .and. any(b(1:5) /= [(100 * (size - 1) + i, i = 1, 5)])) stop 23
+    if (rank == root) then
+      call MPI_Iscatter(all, 1, MPI_INTEGER, b(3:9:2), 1, MPI_INTEGER, root, comm, req(1), error)
+    else
+      call MPI_Iscatter(a(1:9:2), 1, MPI_INTEGER, b(3:9:2), 1, MPI_INTEGER, root, comm, req(1), error)
+    end if
+    if (error /= MPI_SUCCESS) stop 24
+    call MPI_Wait(req(1), MPI_STATUS_IGNORE)
+    if (b(3) /= 100 * rank + 2) stop 25
+  end do
+  call MPI_Igather(a, 1, MPI_INTEGER, b(1:9:2), 1, MPI_INTEGER, 0, MPI_COMM_SELF, req(1), error)
+  call MPI_Error_class(error, class)
+  if (class /= MPI_ERR_BUFFER) stop 26
   ! Contiguous sections and arrays of an assumed size are not.
   call whole(a)
   call MPI_Type_free(odd)
