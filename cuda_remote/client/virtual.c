@@ -419,10 +419,16 @@ static unsigned long long most_access(uint64_t address, const CUmemAccessDesc *l
 
 CUresult virtual_done_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *list, size_t count)
 {
-	unsigned long long access = most_access(address, list, count);
-	pthread_mutex_lock(&lock);
-	for (size_t at = at_or_above(address); at < n_mappings && mappings[at].base - address < size; at++)
-		mappings[at].access = access;
-	pthread_mutex_unlock(&lock);
+	/* Mappings of the range may differ in what the devices had that the list does not name. */
+	for (CUdeviceptr next = address, end = address + size; next < end;) {
+		unsigned long long access = most_access(next, list, count);
+		pthread_mutex_lock(&lock);
+		size_t at = at_or_above(next);
+		bool mapped = at < n_mappings && mappings[at].base < end;
+		if (mapped && mappings[at].base <= next)
+			mappings[at].access = access;
+		next = !mapped ? end : mappings[at].base <= next ? mappings[at].base + mappings[at].size : mappings[at].base;
+		pthread_mutex_unlock(&lock);
+	}
 	return CUDA_SUCCESS;
 }

@@ -92,6 +92,34 @@ static void memory_that_may_only_be_read_refuses_writes_at_the_call(void)
 	OK(cuMemFree(other));
 }
 
+/* Device 1 writes the second of two pieces. A call that names device 0 only, for both pieces, leaves it that access. */
+static void each_piece_keeps_the_access_of_devices_that_a_call_does_not_name(void)
+{
+	CUdeviceptr at;
+	CUmemGenericAllocationHandle memory;
+	CUmemAccessDesc read = write_it, there = write_it;
+	int devices;
+	uint32_t value;
+	OK(cuDeviceGetCount(&devices));
+	CHECK(devices > 1);
+	read.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	there.location.id = 1;
+	OK(cuMemAddressReserve(&at, 2 * page, 0, 0, 0));
+	for (size_t i = 0; i < 2; i++) {
+		OK(cuMemCreate(&memory, page, &on_device, 0));
+		OK(cuMemMap(at + i * page, page, 0, memory, 0));
+		OK(cuMemRelease(memory));
+	}
+	OK(cuMemSetAccess(at + page, page, &there, 1));
+	OK(cuMemSetAccess(at, 2 * page, &read, 1));
+	EXPECT(cuMemsetD32Async(at, 1, 16, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemsetD32Async(at + page, 3, 16, NULL));
+	OK(cuMemcpyDtoH(&value, at + page, 4));
+	CHECK(value == 3);
+	OK(cuMemUnmap(at, 2 * page));
+	OK(cuMemAddressFree(at, 2 * page));
+}
+
 static void memory_can_be_in_two_places(void)
 {
 	CUdeviceptr one, two;
@@ -218,6 +246,7 @@ int main(void)
 	two_pieces_are_one_range();
 	memory_can_be_in_two_places();
 	memory_that_may_only_be_read_refuses_writes_at_the_call();
+	each_piece_keeps_the_access_of_devices_that_a_call_does_not_name();
 	what_does_not_fit_is_refused();
 	a_kernel_does_not_reach_what_is_unmapped();
 	return 0;
