@@ -39,6 +39,10 @@
 #define HASTE_MOST 31
 #define MOVING_FACTOR 2
 
+/* A shorter turn counts as running for its time by the clock: to ask for the time that its thread used costs as much as the turn.
+ * The system seldom takes the processor away in so short a time, and then the turn counts for no more than this. */
+#define UNTIMED_NS UINT64_C(20000)
+
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
@@ -262,11 +266,12 @@ static bool all_are_idle(struct launch *launch, struct turn *turn, uint64_t stat
 
 /*
  * Whether the engine has run for long since a block began or ended. Of the time between two looks counts at most what the
- * worker used of the processor in the turn: in the rest of it the system ran something else. A block that is not as before may
+ * worker used of the processor in the turn: in the rest of it the system ran something else. That is measured if UNTIMED_NS
+ * did not cover the time between two looks at the end of the block's turn before. A block that is not as before may
  * count while it waits for lanes of its warp. Then part of the time counts though other blocks begin and end: each of
  * these may cost it a turn. Under the residency's lock.
  */
-static bool nothing_moves(struct launch *launch, uint64_t used, bool as_before)
+static bool nothing_moves(struct launch *launch, struct turn *turn, uint64_t used, bool as_before)
 {
 	struct residency *residency = &launch->residency;
 	uint32_t haste = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED);
@@ -274,6 +279,7 @@ static bool nothing_moves(struct launch *launch, uint64_t used, bool as_before)
 			 __atomic_load_n(&residency->ended, __ATOMIC_RELAXED);
 	uint64_t now = now_ns(), passed = now - residency->looked;
 	uint64_t counts = passed < used ? passed : used;
+	turn->used = passed > UNTIMED_NS; /* whether the next turn is measured */
 	if (moved == residency->moved)
 		residency->unmoved += counts;
 	else
@@ -283,8 +289,8 @@ static bool nothing_moves(struct launch *launch, uint64_t used, bool as_before)
 	return residency->unmoved >= AHEAD_NS >> haste;
 }
 
-/* The block's turn has ended with this state after that time of the processor, and the block has not. Under the residency's
- * lock. */
+/* The block's turn has ended with this state, and the block has not; the turn used at most that time of the processor. Under the
+ * residency's lock. */
 static void look_ahead(struct launch *launch, struct block *block, uint64_t state, uint64_t used)
 {
 	/* Relaxed: it only decides which path of a warp runs next. */
@@ -294,7 +300,7 @@ static void look_ahead(struct launch *launch, struct block *block, uint64_t stat
 	bool as_before = state == block->turn.before;
 	if (all_are_idle(launch, &block->turn, state))
 		haste = HASTE_MOST;
-	else if (nothing_moves(launch, used, as_before))
+	else if (nothing_moves(launch, &block->turn, used, as_before))
 		haste += haste < HASTE_MOST;
 	else
 		return;
@@ -306,7 +312,8 @@ enum block_outcome residency_run(struct block *block)
 {
 	enum block_outcome outcome;
 	block->turn.era = era_of(&block->launch->residency);
-	block->turn.used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (block->turn.used)
+		block->turn.used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	block->turn.stalls = 0;
 	block->turn.record = FIRST_RECORD;
 	block->turn.compare_until = 0;
@@ -350,7 +357,9 @@ void residency_suspend(struct block *block)
 	struct residency *residency = &launch->residency;
 	bool ahead = __atomic_load_n(&launch->ahead, __ATOMIC_RELAXED);
 	uint64_t state = ahead ? 0 : block->turn.waiting ? block->turn.state : block_state(block);
-	uint64_t used = ahead ? 0 : clock_ns(CLOCK_THREAD_CPUTIME_ID) - block->turn.used;
+	uint64_t used = UNTIMED_NS;
+	if (!ahead && block->turn.used)
+		used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - block->turn.used;
 	block->next = NULL;
 	pthread_mutex_lock(&residency->lock);
 	*residency->end = block;

@@ -106,7 +106,7 @@ struct turn {
 	uint64_t began;  /* ns: its first stall */
 	bool waiting;    /* it ended because the block waits */
 	uint64_t era;    /* of the launch (residency.c), when it began */
-	uint64_t used;   /* by the worker's thread, of the processor, until it began, ns */
+	uint64_t used;   /* by the worker's thread, of the processor, until it began, ns; 0: not measured in this turn */
 	uint64_t before; /* state at the end of the turn before it; 0: it is the first */
 	uint64_t idle_era; /* the last era in which the block was idle */
 };
