@@ -35,7 +35,16 @@ struct pool {
 	bool is_current;   /* of its place, instead of the default pool */
 	uint64_t most;     /* bytes; 0: no limit */
 	uint64_t used, used_high, reserved_high, threshold;
+	uint64_t kept;     /* bytes of it in the list of that name */
 	int reuse[REUSE_POLICIES];
+};
+
+/* The event of a free. Several threads may ask for it at a time; the last one destroys it. */
+struct mark {
+	struct mark *next;
+	CUevent event;
+	unsigned askers;
+	bool reached; /* by the stream: the memory is not pending any more */
 };
 
 /* Memory that the program has freed. It is in the table of allocations, marked as freed. */
@@ -44,15 +53,18 @@ struct freed {
 	uint64_t pool; /* which may have been destroyed */
 	uint64_t base, size, id;
 	CUcontext context;
-	CUevent event; /* of the free; NULL: the stream has come to it */
+	uint64_t number;   /* in the order of the frees */
+	struct mark *mark; /* NULL: the stream has come to the free */
 };
 
 /* Guards the lists and the pools. The lock of the table of allocations may be taken under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *pools;
-static struct freed *pending;
-static struct freed *kept; /* without event */
-static bool any_freed;     /* atomic; one of the two lists was not empty. Relaxed: it guards no data */
+static struct freed *pending, **pending_end = &pending; /* in the order of their numbers */
+static struct freed *kept;                              /* without event */
+static uint64_t last_number;                            /* of a free */
+static uint64_t asked;  /* number of the free that REAP_SOME has asked for last */
+static bool any_freed;  /* atomic; one of the two lists was not empty. Relaxed: it guards no data */
 
 /* Under the lock. NULL: no such pool. */
 static struct pool *find(uint64_t handle)
@@ -191,20 +203,10 @@ CUresult rc_host_pool_make_current(const CUmemLocation *location, CUmemAllocatio
 
 /* ---- memory that was freed ---- */
 
-/* Bytes that the pool keeps. Under the lock. */
-static uint64_t kept_by(uint64_t pool)
-{
-	uint64_t bytes = 0;
-	for (const struct freed *at = kept; at; at = at->next)
-		if (at->pool == pool && rc_memory_freed(at->base, at->id))
-			bytes += at->size;
-	return bytes;
-}
-
 /* Under the lock. */
 static void note_high(struct pool *pool)
 {
-	uint64_t reserved = pool->used + kept_by(pool->handle);
+	uint64_t reserved = pool->used + pool->kept;
 	if (pool->used > pool->used_high)
 		pool->used_high = pool->used;
 	if (reserved > pool->reserved_high)
@@ -220,75 +222,133 @@ static void discharge(uint64_t handle, uint64_t bytes)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Takes the memory at *at off the list of those that are kept. Under the lock. */
+static struct freed *take_kept(struct freed **at)
+{
+	struct freed *freed = *at;
+	struct pool *pool = find(freed->pool);
+	*at = freed->next;
+	if (pool)
+		pool->kept -= freed->size;
+	return freed;
+}
+
 void rc_host_pool_gone(const struct rc_span *span)
 {
-	if (!span->freed)
+	if (!span->freed) {
 		discharge(span->host_pool, span->size);
+		return;
+	}
+	/* If the free is pending, it finds that the memory has gone. */
+	pthread_mutex_lock(&lock);
+	struct freed **at = &kept;
+	while (*at && ((*at)->base != span->base || (*at)->id != span->id))
+		at = &(*at)->next;
+	if (*at)
+		free(take_kept(at));
+	pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock. */
-static void append(struct freed *list)
-{
-	struct freed **end = &pending;
-	while (*end)
-		end = &(*end)->next;
-	*end = list;
-}
-
-/* The stream has come to the free. */
+/* The stream has come to the free: takes it off the list of those that are pending. Under the lock. */
 static void keep(struct freed *freed)
 {
-	(void)cuEventDestroy_v2(freed->event);
-	freed->event = NULL;
-	pthread_mutex_lock(&lock);
 	struct pool *pool = find(freed->pool);
+	struct freed **at = &pending;
+	while (*at != freed)
+		at = &(*at)->next;
+	*at = freed->next;
+	if (pending_end == &freed->next)
+		pending_end = at;
+	freed->mark->reached = true;
+	freed->mark = NULL;
 	if (pool)
 		pool->used -= freed->size;
+	if (!rc_memory_freed(freed->base, freed->id)) { /* it has gone with its context */
+		free(freed);
+		return;
+	}
 	freed->next = kept;
 	kept = freed;
-	if (pool)
+	if (pool) {
+		pool->kept += freed->size;
 		note_high(pool);
-	pthread_mutex_unlock(&lock);
+	}
+}
+
+static CUresult ask(CUevent event, bool wait)
+{
+	/* An event ends with its context. */
+	if (rc_handle_check(RC_KIND_EVENT, (uint64_t)(uintptr_t)event) != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return wait ? cuEventSynchronize(event) : cuEventQuery(event);
+}
+
+static void end_marks(struct mark *list)
+{
+	while (list) {
+		struct mark *mark = list;
+		list = mark->next;
+		(void)cuEventDestroy_v2(mark->event);
+		free(mark);
+	}
+}
+
+/* The first pending free whose number is above after, and at most last. Under the lock. */
+static struct freed *pending_after(uint64_t after, uint64_t last)
+{
+	struct freed *freed = pending;
+	while (freed && freed->number <= after)
+		freed = freed->next;
+	return freed && freed->number <= last ? freed : NULL;
 }
 
 /* How many frees that no stream has come to are asked for. REAP_WAIT: waits for each. */
 enum reap { REAP_SOME = 4, REAP_ALL = INT_MAX, REAP_WAIT = 0 };
 
 /* Keeps the memory whose free its stream has come to. An error is that of an earlier call of the program, or stays with the
- * context. */
+ * context. Frees stay on the list while a thread asks for them, so that no other thread finds too few. */
 static CUresult reap(enum reap most)
 {
-	struct freed *later = NULL, **end = &later;
 	CUresult result = CUDA_SUCCESS;
+	struct mark *ended = NULL;
 	if (!__atomic_load_n(&any_freed, __ATOMIC_RELAXED))
 		return CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	/* A call that asks for some goes on behind the last one, and comes round. */
+	uint64_t begin = most == REAP_SOME ? asked : 0, after = begin, last = last_number;
 	for (int waiting = 0; !most || waiting < (int)most;) {
-		pthread_mutex_lock(&lock);
-		struct freed *freed = pending;
-		if (freed)
-			pending = freed->next;
-		pthread_mutex_unlock(&lock);
-		if (!freed)
-			break;
-		CUresult done = CUDA_SUCCESS;
-		/* An event ends with its context. */
-		if (rc_handle_check(RC_KIND_EVENT, (uint64_t)(uintptr_t)freed->event) == CUDA_SUCCESS)
-			done = most ? cuEventQuery(freed->event) : cuEventSynchronize(freed->event);
-		if (done == CUDA_SUCCESS) {
-			keep(freed);
+		struct freed *freed = pending_after(after, last);
+		if (!freed && begin) {
+			last = begin;
+			begin = after = 0;
 			continue;
 		}
+		if (!freed)
+			break;
+		struct mark *mark = freed->mark;
+		after = freed->number;
+		mark->askers++;
+		pthread_mutex_unlock(&lock);
+		CUresult done = ask(mark->event, !most);
+		pthread_mutex_lock(&lock);
+		if (mark->reached)
+			done = CUDA_SUCCESS; /* as another thread has found */
+		else if (done == CUDA_SUCCESS)
+			keep(freed);
+		if (!--mark->askers && mark->reached) {
+			mark->next = ended;
+			ended = mark;
+		}
+		if (done == CUDA_SUCCESS)
+			continue;
 		waiting++;
-		freed->next = NULL;
-		*end = freed;
-		end = &freed->next;
+		if (most == REAP_SOME)
+			asked = after;
 		if (done != CUDA_ERROR_NOT_READY && result == CUDA_SUCCESS)
 			result = done;
 	}
-	/* Behind the others, so that the next call asks for those. */
-	pthread_mutex_lock(&lock);
-	append(later);
 	pthread_mutex_unlock(&lock);
+	end_marks(ended);
 	return result;
 }
 
@@ -316,15 +376,14 @@ static struct freed *take_beyond(uint64_t pool, uint64_t bytes)
 {
 	struct freed *taken = NULL, **at = &kept;
 	pthread_mutex_lock(&lock);
-	uint64_t has = pool ? kept_by(pool) : 0;
+	const struct pool *of = pool ? find(pool) : NULL;
 	while (*at) {
 		struct freed *freed = *at;
-		if (pool && (freed->pool != pool || has <= bytes)) {
+		if (pool && (freed->pool != pool || (of && of->kept <= bytes))) {
 			at = &freed->next;
 			continue;
 		}
-		has -= freed->size;
-		*at = freed->next;
+		take_kept(at);
 		freed->next = taken;
 		taken = freed;
 	}
@@ -352,11 +411,11 @@ static void give_back_idle(void)
 		struct freed *freed = *at;
 		const struct pool *pool = find(freed->pool);
 		/* CUDA's threshold is one of reserved memory. */
-		if (pool && pool->used + kept_by(pool->handle) <= pool->threshold) {
+		if (pool && pool->used + pool->kept <= pool->threshold) {
 			at = &freed->next;
 			continue;
 		}
-		*at = freed->next;
+		take_kept(at);
 		freed->next = taken;
 		taken = freed;
 	}
@@ -388,7 +447,7 @@ static bool reuse(uint64_t pool, uint64_t size, CUcontext context, CUdeviceptr *
 			at = &freed->next;
 			continue;
 		}
-		*at = freed->next;
+		take_kept(at);
 		found = rc_memory_unfree(freed->base, freed->id);
 		*pointer = freed->base;
 		free(freed);
@@ -399,20 +458,29 @@ static bool reuse(uint64_t pool, uint64_t size, CUcontext context, CUdeviceptr *
 	return found;
 }
 
+/* Under the lock. */
+static bool is_any_pending(uint64_t pool)
+{
+	const struct freed *freed = pending;
+	while (freed && freed->pool != pool)
+		freed = freed->next;
+	return freed;
+}
+
+/* *fits_later: if not successful: it may be, once streams have come to frees that are pending. */
 static CUresult charge(uint64_t handle, uint64_t bytes, struct place *place, bool *fits_later)
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	struct pool *pool = find(handle);
-	*fits_later = pool && bytes <= pool->most;
+	*fits_later = pool && bytes <= pool->most && is_any_pending(handle);
 	if (!pool) {
 		result = CUDA_ERROR_INVALID_HANDLE;
-	} else if (pool->most && (bytes > pool->most || pool->used > pool->most - bytes)) {
+	} else if (bytes > (pool->most ? pool->most : UINT64_MAX) - pool->used) {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
 		pool->used += bytes;
 		*place = pool->place;
-		note_high(pool);
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
@@ -450,7 +518,7 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size, uint64_t pool)
 	CUresult result = reap(REAP_SOME);
 	if (result == CUDA_SUCCESS)
 		result = charge(pool, size, &place, &fits_later);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && fits_later) {
+	while (result == CUDA_ERROR_OUT_OF_MEMORY && fits_later) {
 		result = reap(REAP_WAIT);
 		if (result == CUDA_SUCCESS)
 			result = charge(pool, size, &place, &fits_later);
@@ -458,9 +526,16 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size, uint64_t pool)
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = make(pool, &place, size, pointer);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
 		discharge(pool, size);
-	return result;
+		return result;
+	}
+	pthread_mutex_lock(&lock);
+	struct pool *found = find(pool);
+	if (found)
+		note_high(found);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
 }
 
 /* Makes the stream's context the current one, if it is not. */
@@ -508,17 +583,17 @@ CUresult rc_host_pool_alloc(CUdeviceptr *pointer, size_t size, CUmemoryPool pool
 }
 
 /* Records the free in its stream. */
-static CUresult record(struct freed *freed, CUstream stream)
+static CUresult record(struct mark *mark, CUstream stream)
 {
 	bool pushed;
 	CUresult result = enter(stream, &pushed);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = cuEventCreate(&freed->event, CU_EVENT_DISABLE_TIMING);
+	result = cuEventCreate(&mark->event, CU_EVENT_DISABLE_TIMING);
 	if (result == CUDA_SUCCESS) {
-		result = cuEventRecord(freed->event, stream);
+		result = cuEventRecord(mark->event, stream);
 		if (result != CUDA_SUCCESS)
-			(void)cuEventDestroy_v2(freed->event);
+			(void)cuEventDestroy_v2(mark->event);
 	}
 	leave(pushed);
 	return result;
@@ -533,23 +608,23 @@ bool rc_host_pool_free(CUdeviceptr pointer, CUstream stream, CUresult *result)
 	if (span.base != pointer)
 		return true;
 	struct freed *freed = malloc(sizeof *freed);
-	if (!freed) {
-		*result = CUDA_ERROR_OUT_OF_MEMORY;
-		return true;
-	}
-	*freed = (struct freed){ NULL, span.host_pool, span.base, span.size, span.id, span.context, NULL };
-	*result = record(freed, stream);
-	if (*result == CUDA_SUCCESS && !rc_memory_mark_freed(freed->base, freed->id)) { /* freed by another thread */
-		(void)cuEventDestroy_v2(freed->event);
+	struct mark *mark = calloc(1, sizeof *mark);
+	*result = freed && mark ? record(mark, stream) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (*result == CUDA_SUCCESS && !rc_memory_mark_freed(span.base, span.id)) { /* freed by another thread */
+		(void)cuEventDestroy_v2(mark->event);
 		*result = CUDA_ERROR_INVALID_VALUE;
 	}
 	if (*result != CUDA_SUCCESS) {
 		free(freed);
+		free(mark);
 		return true;
 	}
+	*freed = (struct freed){ NULL, span.host_pool, span.base, span.size, span.id, span.context, 0, mark };
 	pthread_mutex_lock(&lock);
 	__atomic_store_n(&any_freed, true, __ATOMIC_RELAXED);
-	append(freed);
+	freed->number = ++last_number;
+	*pending_end = freed;
+	pending_end = &freed->next;
 	pthread_mutex_unlock(&lock);
 	return true;
 }
@@ -617,7 +692,7 @@ static CUresult set_attribute(struct pool *pool, CUmemPool_attribute attribute, 
 		if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 			pool->used_high = pool->used;
 		else
-			pool->reserved_high = pool->used + kept_by(pool->handle);
+			pool->reserved_high = pool->used + pool->kept;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -637,7 +712,7 @@ static CUresult get_attribute(const struct pool *pool, CUmemPool_attribute attri
 		*(cuuint64_t *)value = pool->threshold;
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		*(cuuint64_t *)value = pool->used + kept_by(pool->handle);
+		*(cuuint64_t *)value = pool->used + pool->kept;
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		*(cuuint64_t *)value = pool->reserved_high;

@@ -152,8 +152,12 @@ void rc_memory_forget_context(CUcontext context, bool is_free)
 	/* Without memory for the list, the addresses are not used again. */
 	struct rc_span *gone = malloc((n_spans ? n_spans : 1) * sizeof *gone);
 	for (size_t i = 0; i < n_spans; i++) {
-		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context || spans[i].reserved)
+		/* What a pool keeps of the host's memory goes: its devices cannot access it any more. */
+		bool of_host = spans[i].kind > RC_MEMORY_GLOBAL && !(spans[i].freed && spans[i].host_pool);
+		if (of_host || spans[i].context != context || spans[i].reserved)
 			spans[kept++] = spans[i];
+		else if (spans[i].kind > RC_MEMORY_GLOBAL && gone)
+			gone[n++] = spans[i];
 		else if ((spans[i].placing || spans[i].imported || spans[i].kind == RC_MEMORY_MANAGED) && !spans[i].module && gone)
 			gone[n++] = spans[i];
 	}
@@ -162,7 +166,9 @@ void rc_memory_forget_context(CUcontext context, bool is_free)
 	while (n--) {
 		if (gone[n].host_pool)
 			rc_host_pool_gone(&gone[n]);
-		if (!is_free)
+		if (gone[n].kind > RC_MEMORY_GLOBAL)
+			(void)rc_host_end(&gone[n]);
+		if (!is_free || gone[n].kind > RC_MEMORY_GLOBAL)
 			continue;
 		if (rc_mirror_is(&gone[n]))
 			rc_mirror_unmap(&gone[n]);

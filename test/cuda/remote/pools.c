@@ -307,6 +307,51 @@ static void a_context_takes_its_memory_along(void)
 	OK(cuStreamSynchronize(stream));
 }
 
+/* Devices cannot access what a pool has kept once its context has been reset: the next allocation does not get it. */
+static void kept_memory_ends_with_its_context(CUmemAllocationType type)
+{
+	CUmemoryPool pool = make_host_pool(type, CU_MEM_LOCATION_TYPE_HOST, 0);
+	cuuint64_t threshold = 1 << 30;
+	CUcontext primary, before;
+	CUdeviceptr memory;
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	OK(cuCtxCreate(&before, NULL, 0, 0));
+	for (int i = 0; i < 3; i++) {
+		OK(cuDevicePrimaryCtxRetain(&primary, 0));
+		OK(cuCtxSetCurrent(primary));
+		OK(cuMemAllocFromPoolAsync(&memory, SIZE, pool, NULL));
+		OK(cuMemsetD8Async(memory, (unsigned char)(i + 1), SIZE, NULL));
+		OK(cuStreamSynchronize(NULL));
+		const char *host = (const char *)(uintptr_t)memory;
+		CHECK(host[0] == i + 1 && host[SIZE - 1] == i + 1);
+		OK(cuMemFreeAsync(memory, NULL));
+		if (i != 1) { /* else the free is pending when its context ends */
+			OK(cuStreamSynchronize(NULL));
+			CHECK(!used(pool) && attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == SIZE);
+		}
+		OK(cuDevicePrimaryCtxReset(0));
+		OK(cuCtxSetCurrent(before));
+		CHECK(!used(pool) && !attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+	}
+	OK(cuMemPoolDestroy(pool));
+	OK(cuCtxDestroy(before));
+}
+
+/* An allocation that is refused leaves no trace. */
+static void sizes_that_no_host_has(CUmemAllocationType type)
+{
+	CUmemoryPool pool = make_host_pool(type, CU_MEM_LOCATION_TYPE_HOST, 0);
+	CUdeviceptr memory, huge;
+	OK(cuMemAllocFromPoolAsync(&memory, SIZE, pool, stream));
+	for (unsigned bits = 0; bits < 16; bits++)
+		EXPECT(cuMemAllocFromPoolAsync(&huge, SIZE_MAX >> bits, pool, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(used(pool) == SIZE && attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) == SIZE);
+	CHECK(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) == SIZE);
+	OK(cuMemFreeAsync(memory, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemPoolDestroy(pool));
+}
+
 static CUmemoryPool common;
 static CUcontext current;
 
@@ -335,10 +380,11 @@ static void *allocate_and_free(void *number)
 	return NULL;
 }
 
+/* Each thread has one allocation at a time, so there is room for all of them once the streams have come to the frees. */
 static void threads_share_a_pool(CUmemAllocationType type)
 {
 	pthread_t threads[4];
-	common = make_host_pool(type, CU_MEM_LOCATION_TYPE_HOST, 0);
+	common = make_host_pool(type, CU_MEM_LOCATION_TYPE_HOST, 4 * SIZE);
 	OK(cuCtxGetCurrent(&current));
 	for (uintptr_t i = 0; i < 4; i++)
 		CHECK(!pthread_create(&threads[i], NULL, allocate_and_free, (void *)(i + 1)));
@@ -361,6 +407,16 @@ static void pools_of_the_host_are_not_captured(void)
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	EXPECT(cuMemAllocFromPoolAsync(&memory, 100, pool, stream), CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemAllocFromPoolAsync(&memory, 100, pool, stream));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	EXPECT(cuMemFreeAsync(memory, stream), CUDA_ERROR_INVALID_VALUE);
+	(void)cuStreamEndCapture(stream, &graph);
+	CHECK(used(pool) == 100);
+	*(volatile char *)(uintptr_t)memory = 1;
+	OK(cuMemFreeAsync(memory, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuGraphCreate(&graph, 0));
 	EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params), CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuGraphDestroy(graph));
 	OK(cuMemPoolDestroy(pool));
@@ -567,6 +623,8 @@ int main(void)
 	threads_share_a_pool(CU_MEM_ALLOCATION_TYPE_MANAGED);
 	threads_share_a_pool(CU_MEM_ALLOCATION_TYPE_PINNED);
 	a_context_takes_its_memory_along();
+	sizes_that_no_host_has(CU_MEM_ALLOCATION_TYPE_MANAGED);
+	sizes_that_no_host_has(CU_MEM_ALLOCATION_TYPE_PINNED);
 	pools_of_the_host_are_not_captured();
 	memory_of_a_device_names_its_pool();
 	memory_of_the_host_has_a_range();
@@ -575,5 +633,8 @@ int main(void)
 	boxes_have_rows_and_layers();
 	a_captured_batch_becomes_nodes();
 	OK(cuMemFree(flag));
+	/* These reset the context that the others have used. */
+	kept_memory_ends_with_its_context(CU_MEM_ALLOCATION_TYPE_MANAGED);
+	kept_memory_ends_with_its_context(CU_MEM_ALLOCATION_TYPE_PINNED);
 	return 0;
 }
