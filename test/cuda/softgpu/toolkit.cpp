@@ -225,8 +225,28 @@ static void test_ptx_output()
 	run(text);
 }
 
+/* A link without inputs makes a cubin without functions. */
+static void test_nothing()
+{
+	const std::string image = linked({}, false), lto = linked({}, true);
+	CUcontext context;
+	CUmodule module;
+	CUfunction function;
+	OK(cuInit(0));
+	OK(cuDevicePrimaryCtxRetain(&context, 0));
+	OK(cuCtxPushCurrent(context));
+	OK(cuModuleLoadData(&module, image.data()));
+	CHECK(cuModuleGetFunction(&function, module, "k") == CUDA_ERROR_NOT_FOUND);
+	OK(cuModuleUnload(module));
+	OK(cuModuleLoadData(&module, lto.data()));
+	OK(cuModuleUnload(module));
+	OK(cuCtxPopCurrent(&context));
+	OK(cuDevicePrimaryCtxRelease(0));
+}
+
 static void test_software_gpu()
 {
+	test_nothing();
 	run(compiled(alone, CUBIN));
 	const std::string cubin = compiled(kernel, CUBIN), ptx = compiled(device, PTX), lto = compiled(kernel, LTO);
 	const std::string both = linked({ { NVJITLINK_INPUT_PTX, compiled(kernel, PTX) }, { NVJITLINK_INPUT_PTX, ptx } },
@@ -246,6 +266,7 @@ static void test_other_gpu()
 	CHECK(!code.compare(0, 4, "\177ELF"));
 	CHECK(!linked({ { NVJITLINK_INPUT_PTX, compiled(alone, PTX) } }, false).compare(0, 4, "\177ELF"));
 	CHECK(!linked({ { NVJITLINK_INPUT_LTOIR, compiled(alone, LTO) } }, true).compare(0, 4, "\177ELF"));
+	CHECK(!linked({}, false).compare(0, 4, "\177ELF"));
 }
 
 extern "C" __attribute__((visibility("default"))) int toolkit_main(int argc, char **argv)
