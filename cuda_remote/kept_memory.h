@@ -12,13 +12,16 @@
 #include <cuda.h>
 #include <stddef.h>
 
-#define RC_KEPT_MEMORY_UUID { { 'h', 'r', '-', 'k', 'e', 'p', 't', '-', 'm', 'e', 'm', 'o', 'r', 'y', '-', '1' } }
+#define RC_KEPT_MEMORY_UUID { { 'h', 'r', '-', 'k', 'e', 'p', 't', '-', 'm', 'e', 'm', 'o', 'r', 'y', '-', '2' } }
 
 struct rc_kept_memory {
 	size_t size; /* of this struct */
 	/* The memory that cuMemHostRegister has registered at this address stays mapped until it is unregistered.
 	 * CUDA_ERROR_INVALID_VALUE: none is registered there. */
 	CUresult (*keep)(const void *memory);
+	/* What copies write to this memory, which is kept, another process reads next: each may be written past the cache, if that is
+	 * faster. The same error. */
+	CUresult (*give)(const void *memory);
 };
 
 #endif

@@ -18,8 +18,6 @@
 #define SENDS 4
 /* The worker is told in steps of this many chunks which slots the client has read. */
 #define STEP (RC_WINDOW / 4)
-/* One in so many slots is filled in the other way, to measure it. */
-#define TRIAL 64
 /* How long the client waits for a free slot before it asks. */
 #define PATIENCE_MS 1
 
@@ -136,28 +134,20 @@ void rc_chunks_untake(struct rc_link *link)
 		link->chunks--;
 }
 
-/*
- * If the worker's processor does not share a cache with this one, a slot that the client fills through its cache is slow to fill and
- * slow to read: each line comes from the other processor's cache. Past the cache both take less than a third of the time. If
- * they share a cache, that takes longer. A virtual machine's processors move, so the client measures both.
- */
+/* The worker reads the slot next. */
 static void fill_slot(struct rc_link *link, const struct rc_copy *copy, uint64_t offset, uint64_t bytes)
 {
 	if (bytes < RC_CHUNK_MAX || !rc_copy_has_long_rows(copy)) {
 		rc_copy_gather(copy, offset, bytes, stage_slot(link));
 		return;
 	}
-	const uint64_t *known = link->filling_ns;
-	bool past = known[1] && 2 * known[0] > 3 * known[1];
-	past ^= ++link->filled % TRIAL == 0;
+	bool past = hr_fill_past(&link->fill_way);
 	uint64_t begin = hr_now_ns();
 	if (past)
 		rc_copy_gather_streaming(copy, offset, bytes, stage_slot(link));
 	else
 		rc_copy_gather(copy, offset, bytes, stage_slot(link));
-	uint64_t ns = hr_now_ns() - begin, *mean = &link->filling_ns[past];
-	/* An interrupted one counts as twice the mean. */
-	*mean = !*mean ? ns : (3 * *mean + (ns < 2 * *mean ? ns : 2 * *mean)) / 4;
+	hr_fill_took(&link->fill_way, past, hr_now_ns() - begin);
 }
 
 static CUresult send_staged(struct rc_link *link, const struct rc_wire_copy *call, const struct rc_copy *copy)

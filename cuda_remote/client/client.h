@@ -41,6 +41,7 @@
 #include "cuda_remote/api/calls.h"
 #include "cuda_remote/door/server_name.h"
 #include "cuda_remote/wire.h"
+#include "rdma_channel/base/fill_way.h"
 #include "rdma_channel/base/log.h"
 
 #include <cuda.h>
@@ -186,8 +187,7 @@ struct rc_link {
 	bool asking;            /* a WANT is not answered yet */
 	uint64_t staging;       /* handle of the staging area; 0: there is none */
 	uint8_t *stage;         /* RC_WINDOW slots of RC_CHUNK_MAX bytes, or NULL */
-	uint64_t filling_ns[2]; /* how long it takes to fill a slot of it: through the cache, past the cache; 0: not known */
-	unsigned filled;        /* slots whose filling was measured */
+	struct hr_fill_way fill_way; /* of these slots */
 	bool stage_tried;       /* to make the staging area */
 	uint32_t context;       /* index of the context that the next call is made in, set by rc_link_get */
 	/* Of done.c. */

@@ -296,6 +296,7 @@ struct server_slot {
 	bool recorded;
 	uint64_t event_ends, pin_ends; /* server_slots_end, if the context of the event, of the pinning, is ending; atomic */
 	bool event_gone, pin_gone; /* that context has ended; atomic */
+	bool staging; /* the client reads what copies write here */
 };
 
 int server_slots_prepare(void);
@@ -327,6 +328,8 @@ void server_slots_forget(uint64_t end);
 CUresult server_slot_list(struct server_slot *slot, uint8_t *memory, size_t size);
 /* If the memory is no longer pinned, pins it again. Called in the call order. */
 CUresult server_slot_repin(struct server_slot *slot);
+/* Says that the slot, which is listed, is a staging area. */
+void server_slot_stage(struct server_slot *slot);
 bool server_slot_is_pinned(const struct server_slot *slot);
 /* Unpins the memory of such a slot, which no copy uses any more, and forgets the slot. */
 void server_slot_unlist(struct server_slot *slot);

@@ -203,6 +203,9 @@ CUresult server_pinned_adopt(uint64_t handle, uint64_t bytes, struct pinned **st
 	if (pinned->slot.size < bytes || pinned->mirrored) /* which must stay until its mirror ends */
 		return CUDA_ERROR_INVALID_VALUE;
 	server_object_unbind(handle);
+	pthread_mutex_lock(&lock);
+	server_slot_stage(&pinned->slot);
+	pthread_mutex_unlock(&lock);
 	*staging = pinned;
 	return CUDA_SUCCESS;
 }

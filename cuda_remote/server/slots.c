@@ -28,16 +28,19 @@ static struct server_slot *left; /* the device may still use them; atomic */
 static struct server_slot *made; /* all slots; those of this file are never freed */
 static uint64_t allocated;       /* bytes */
 
-/* Tells the software GPU that the memory, which it has registered, stays mapped. */
-static void keep(const void *memory)
+/* Tells the software GPU that the memory, which it has registered, stays mapped, and whether the client reads it. */
+static void keep(const struct server_slot *slot)
 {
 	static const CUuuid id = RC_KEPT_MEMORY_UUID;
 	const void *table;
 	if (!driver.cuGetExportTable || driver.cuGetExportTable(&table, &id) != CUDA_SUCCESS)
 		return;
 	const struct rc_kept_memory *kept = table;
-	if (kept->size == sizeof *kept)
-		(void)kept->keep(memory);
+	if (kept->size != sizeof *kept)
+		return;
+	(void)kept->keep(slot->memory);
+	if (slot->staging)
+		(void)kept->give(slot->memory);
 }
 
 /* Pins the memory. If the driver cannot, copies through the slot are slower. The end of the context unpins the memory; it
@@ -51,7 +54,7 @@ static CUresult slot_pin(struct server_slot *slot)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = driver.cuMemHostRegister_v2(slot->memory, slot->size, CU_MEMHOSTREGISTER_PORTABLE);
 	if (result == CUDA_SUCCESS)
-		keep(slot->memory);
+		keep(slot);
 	return result;
 }
 
@@ -110,6 +113,12 @@ CUresult server_slot_repin(struct server_slot *slot)
 	if (result == CUDA_SUCCESS)
 		__atomic_store_n(&slot->pin_gone, false, __ATOMIC_RELAXED);
 	return result;
+}
+
+void server_slot_stage(struct server_slot *slot)
+{
+	slot->staging = true;
+	keep(slot);
 }
 
 bool server_slot_is_pinned(const struct server_slot *slot)

@@ -27,6 +27,7 @@ typedef struct softgpu_allocation {
 	bool sync_memops;       /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on it always wait */
 	bool imported;          /* created by another process */
 	bool kept;              /* registered memory that stays mapped */
+	bool given;             /* kept memory: another process reads what copies write */
 	const void *owner;      /* set by the caller: the context */
 	const void *pool;       /* set by the caller: the memory pool of the allocation, or NULL */
 } softgpu_allocation_t;

@@ -54,7 +54,7 @@ static int insert(const softgpu_allocation_t *range)
 	}
 	memmove(&table[at + 1], &table[at], (count - at) * sizeof *table);
 	table[at] = *range;
-	table[at].kept = false;
+	table[at].kept = table[at].given = false;
 	__atomic_store_n(&unkept, unkept + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
 	return 0;
@@ -88,7 +88,7 @@ void softgpu_registered_remove_owned(const void *owner)
 	pthread_rwlock_unlock(&lock);
 }
 
-int softgpu_registered_keep(uint64_t base)
+int softgpu_registered_keep(uint64_t base, bool given)
 {
 	pthread_rwlock_wrlock(&lock);
 	size_t at = position(base);
@@ -97,6 +97,8 @@ int softgpu_registered_keep(uint64_t base)
 		table[at].kept = true;
 		__atomic_store_n(&unkept, unkept - 1, __ATOMIC_RELAXED);
 	}
+	if (found)
+		table[at].given |= given;
 	pthread_rwlock_unlock(&lock);
 	return found ? 0 : -EINVAL;
 }

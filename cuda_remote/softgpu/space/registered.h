@@ -10,8 +10,9 @@ int softgpu_registered_add(const softgpu_allocation_t *range);
 /* Returns 0, or -EINVAL if no range starts at base. */
 int softgpu_registered_remove(uint64_t base);
 void softgpu_registered_remove_owned(const void *owner);
-/* The range at base stays mapped until it is removed: it is not verified. -EINVAL: no range starts there. */
-int softgpu_registered_keep(uint64_t base);
+/* The range at base stays mapped until it is removed: it is not verified. given: another process reads what copies
+ * write there. -EINVAL: no range starts there. */
+int softgpu_registered_keep(uint64_t base, bool given);
 /*
  * Hides ranges that the program has unmapped since their registration, completely or in part. Hidden ranges are not
  * found. Returns whether a range was hidden by this call.

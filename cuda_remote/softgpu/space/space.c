@@ -875,9 +875,9 @@ int softgpu_space_unregister(uint64_t base)
 	return error;
 }
 
-int softgpu_space_keep(uint64_t base)
+int softgpu_space_keep(uint64_t base, bool given)
 {
-	return softgpu_registered_keep(base);
+	return softgpu_registered_keep(base, given);
 }
 
 void softgpu_space_verify_registered(void)

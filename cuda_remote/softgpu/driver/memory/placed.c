@@ -63,7 +63,12 @@ static CUresult place(CUdeviceptr address, size_t bytes)
 
 static CUresult keep(const void *memory)
 {
-	return result_of(softgpu_space_keep((uint64_t)(uintptr_t)memory));
+	return result_of(softgpu_space_keep((uint64_t)(uintptr_t)memory, false));
+}
+
+static CUresult give(const void *memory)
+{
+	return result_of(softgpu_space_keep((uint64_t)(uintptr_t)memory, true));
 }
 
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
@@ -72,7 +77,7 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
 							SOFTGPU_SPACE_PAGE, SOFTGPU_GRANULE, window, budget,
 							place };
 	static const struct rc_handle_files files = { sizeof files, ipc_file, ipc_offer };
-	static const struct rc_kept_memory kept = { sizeof kept, keep };
+	static const struct rc_kept_memory kept = { sizeof kept, keep, give };
 	static const struct rc_written_memory written = { sizeof written, memop_look };
 	static const CUuuid written_id = RC_WRITTEN_MEMORY_UUID;
 	static const CUuuid placed_id = RC_PLACED_MEMORY_UUID, files_id = RC_HANDLE_FILES_UUID, kept_id = RC_KEPT_MEMORY_UUID;
