@@ -283,6 +283,31 @@ static CUresult check_sessions(const CUDA_MEMCPY3D *copy)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* True if the array of a copy from or to the host is of another server than the stream. */
+static bool is_elsewhere(CUarray array, uint64_t stream)
+{
+	const struct rc_session *own = rc_stream_is_special(stream) ? rc_context_session() : rc_handle_session(stream);
+	const struct rc_session *session = rc_handle_session((uint64_t)(uintptr_t)array);
+	return rc_peer_possible() && own && session && own != session;
+}
+
+/* Such a copy, if its host memory is not pinned: waits for the stream, copies in the default stream of the array's context, and
+ * waits for the copy. */
+static CUresult copy_elsewhere(const CUDA_MEMCPY3D *copy, CUarray array, CUstream stream)
+{
+	CUresult result = capture_check_stream(stream);
+	if (result == CUDA_SUCCESS)
+		result = rc_copy_wait_for_turn((uint64_t)(uintptr_t)stream);
+	if (result == CUDA_SUCCESS)
+		result = cuCtxPushCurrent_v2(rc_handle_data(RC_KIND_ARRAY, (uint64_t)(uintptr_t)array));
+	if (result != CUDA_SUCCESS)
+		return result;
+	CUcontext context;
+	result = rc_array_copy(copy, CU_STREAM_LEGACY, false);
+	cuCtxPopCurrent_v2(&context);
+	return result;
+}
+
 CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream, bool asynchronous)
 {
 	CUDA_MEMCPY3D copy = *given, sent;
@@ -297,6 +322,10 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream, bool asynchr
 	if (result == CUDA_SUCCESS && rc_peer_possible() && rc_array_check(&copy) == CUDA_SUCCESS &&
 	    rc_peer_copy_array(&copy, stream, asynchronous, &result))
 		return result;
+	CUarray array = up ? copy.dstArray : copy.srcArray;
+	if (result == CUDA_SUCCESS && (up || down) && rc_handle_check(RC_KIND_STREAM, named) == CUDA_SUCCESS &&
+	    rc_array_check(&copy) == CUDA_SUCCESS && is_elsewhere(array, named))
+		return copy_elsewhere(&copy, array, stream);
 	if (result == CUDA_SUCCESS)
 		result = check_sessions(&copy);
 	if (result == CUDA_SUCCESS)

@@ -131,6 +131,7 @@ static void default_copies_in_all_directions(void)
 			CHECK(!memcmp(there, back, size));
 			use(to);
 			OK(cuMemsetD8(places[from].memory, 1, size));
+			OK(cuCtxSynchronize()); /* within a server, the fill does not wait, and the stream not for the fill */
 			OK(cuMemcpyAsync(places[from].memory, places[to].memory, size, places[to].stream));
 			OK(cuStreamSynchronize(places[to].stream));
 			expect_at(places[from].memory, there, size);
@@ -591,10 +592,51 @@ static void boxes_between_arrays(void)
 	OK(cuStreamSynchronize(places[1].stream));
 }
 
+/* An array of server 0 and memory that is not pinned, in a stream of server 1. */
+static void arrays_and_pageable_memory(CUstream stream)
+{
+	CUarray array = make_array(0, ACROSS, DOWN, 0);
+	const size_t row = 4 * ACROSS, size = row * DOWN;
+	CUDA_MEMCPY2D up = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = there, .srcPitch = row,
+			     .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = row, .Height = DOWN };
+	CUDA_MEMCPY2D down = { .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .dstMemoryType = CU_MEMORYTYPE_HOST,
+			       .dstHost = back, .dstPitch = row, .WidthInBytes = row, .Height = DOWN };
+	CUDA_MEMCPY2D across = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = places[1].memory, .srcPitch = row,
+				 .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = row, .Height = DOWN };
+	for (uint32_t round = 0; round < 3; round++) {
+		fill(60 + round);
+		use(1);
+		OK(cuMemsetD32Async(places[1].memory, round, WORDS, stream));
+		OK(cuMemcpy2DAsync(&up, stream));
+		memset(back, 0, size);
+		OK(cuMemcpy2DAsync(&down, stream));
+		OK(cuStreamSynchronize(stream));
+		CHECK(!memcmp(back, there, size));
+		OK(cuMemsetD32Async(places[1].memory, 70 + round, WORDS, stream));
+		OK(cuMemcpy2DAsync(&across, stream));
+		OK(cuMemcpy2DAsync(&down, stream));
+		OK(cuStreamSynchronize(stream));
+		CHECK(back[0] == 70 + round && back[size / 4 - 1] == 70 + round);
+	}
+	down.WidthInBytes++;
+	EXPECT(cuMemcpy2DAsync(&down, stream), CUDA_ERROR_INVALID_VALUE);
+	CUgraph graph;
+	down.WidthInBytes--;
+	if (stream) {
+		OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+		EXPECT(cuMemcpy2DAsync(&down, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	}
+	use(0);
+	OK(cuArrayDestroy(array));
+}
+
 static void arrays_between_servers(void)
 {
 	rows_between_servers();
 	boxes_between_arrays();
+	arrays_and_pageable_memory(places[1].stream);
+	arrays_and_pageable_memory(NULL);
 }
 
 /* ---- a stream of one server, memory of another ---- */
