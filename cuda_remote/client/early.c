@@ -71,6 +71,7 @@ struct rc_early_table {
 	struct link link[RC_EARLY_COPIES];
 	struct chain chain[RC_EARLY_COPIES];
 	uint16_t chains;
+	uint64_t moves;                     /* how often a chain has taken another one's place */
 	uint16_t source[SOURCES];           /* the last copy whose source has this hash; it may have ended */
 };
 
@@ -147,6 +148,7 @@ static void chain_end(struct rc_early_table *table, uint16_t place)
 {
 	table->chain[place] = table->chain[--table->chains];
 	table->link[table->chain[place].newest].chain = place;
+	table->moves++;
 }
 
 static void chain_begin(struct rc_early_table *table, uint16_t i, uint64_t stream)
@@ -341,17 +343,18 @@ static void dissolve(struct rc_early_table *table, uint16_t newest)
 	table->chain[table->link[newest].chain].stream = table->copy[newest].stream;
 }
 
-/* Finds a copy that is in another stream and has a changed source, and makes it a chain of its own. NULL: there is none. Under the
- * lock. */
-static struct early *find_changed(struct rc_early_table *table, uint64_t stream)
+/* Finds a copy, from chain *from on, that is in another stream and has a changed source, and makes it a chain of its own, *from.
+ * NULL: there is none. Under the lock. */
+static struct early *find_changed(struct rc_early_table *table, uint64_t stream, unsigned *from)
 {
-	for (unsigned i = 0; i < table->chains; i++) {
+	for (unsigned i = *from; i < table->chains; i++) {
 		const struct chain *chain = &table->chain[i];
 		struct early *copy = &table->copy[chain->newest];
 		if ((stream != RC_TRACK_SEVERAL && chain->stream == stream) ||
 		    !(chain->bytes ? row_differs(chain->host, copy->few, chain->bytes) : differs(copy)))
 			continue;
 		dissolve(table, chain->newest); /* the others become the last chains */
+		*from = i;
 		if (stream == RC_TRACK_SEVERAL || copy->stream != stream)
 			return copy;
 	}
@@ -375,10 +378,13 @@ static CUresult send_changes(struct rc_link *link, uint64_t stream)
 	CUresult result = CUDA_SUCCESS;
 	struct rc_early_table *table = link->session->early;
 	/* A source that another thread writes all the time is sent a few times. */
-	uint64_t most = 2 * __atomic_load_n(&link->session->earlies, __ATOMIC_RELAXED);
+	uint64_t most = 2 * __atomic_load_n(&link->session->earlies, __ATOMIC_RELAXED), moves = 0;
+	unsigned from = 0;
 	for (uint64_t n = 0; n < most && result == CUDA_SUCCESS; n++) {
 		pthread_mutex_lock(&lock);
-		struct early *copy = find_changed(table, stream);
+		if (table->moves != moves) /* by another thread */
+			from = 0;
+		struct early *copy = find_changed(table, stream, &from);
 		uint64_t bytes = copy ? copy->bytes : 0;
 		uint8_t *sent = copy ? malloc(bytes) : NULL;
 		if (sent) {
@@ -389,6 +395,7 @@ static CUresult send_changes(struct rc_link *link, uint64_t stream)
 			rc_link_number(link, &message.head);
 			table->change = message.head.number;
 			message.call.copy = number_of(table, copy);
+			moves = table->moves; /* another chain, or this one, is now at `from` */
 		}
 		pthread_mutex_unlock(&lock);
 		if (!copy)
@@ -449,7 +456,7 @@ static bool has_changes(struct rc_session *session)
 {
 	pthread_mutex_lock(&lock);
 	struct rc_early_table *table = session->early;
-	bool found = table->made < table->change || find_changed(table, RC_TRACK_SEVERAL);
+	bool found = table->made < table->change || find_changed(table, RC_TRACK_SEVERAL, &(unsigned){ 0 });
 	pthread_mutex_unlock(&lock);
 	return found;
 }
