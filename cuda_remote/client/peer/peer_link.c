@@ -17,7 +17,7 @@
 #define ROUNDS 2u        /* of a trial; 1 if it is long */
 #define LONG (2u << 20)  /* bytes */
 #define AHEAD_MAX 4      /* with more servers, a link is opened by its first copy */
-#define OPENING_S (TIMEOUT_MS / 1000) /* and the time for measuring: how long a copy's call waits for its link */
+#define OPENING_S (TIMEOUT_MS / 1000) /* and the time for measuring: how long copies' calls wait for a link that is being opened */
 
 enum pair_state { PAIR_NEW, PAIR_OPENING, PAIR_UP, PAIR_FAILED };
 
@@ -28,7 +28,8 @@ struct pair {
 	uint64_t link;
 	bool encrypt;
 	struct rc_peer_plans plans;
-	bool late; /* a call has waited in vain for the link to open */
+	struct timespec until; /* calls wait for the link to open up to this time */
+	bool late;             /* one has waited in vain */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -272,12 +273,13 @@ static void pair_open(struct pair *pair)
 {
 	if (pair->state != PAIR_NEW)
 		return;
+	clock_gettime(CLOCK_REALTIME, &pair->until);
+	pair->until.tv_sec += OPENING_S + rc_peer_measuring_ms() / 1000;
 	pair->state = rc_peer_thread(open_pair, pair) == CUDA_SUCCESS ? PAIR_OPENING : PAIR_FAILED;
 }
 
 void rc_peer_link_await(const struct rc_peer_op *op)
 {
-	struct timespec until;
 	int error = 0;
 	if (!rc_peer_by_link())
 		return;
@@ -289,11 +291,9 @@ void rc_peer_link_await(const struct rc_peer_op *op)
 	if (!opening)
 		return;
 	rc_delay_flush_all(); /* a stream may wait for calls that have not been sent, and the driver for the stream */
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += OPENING_S + rc_peer_measuring_ms() / 1000;
 	pthread_mutex_lock(&lock);
 	while (!error && pair->state == PAIR_OPENING && !pair->late)
-		error = pthread_cond_timedwait(&one_is_open, &lock, &until);
+		error = pthread_cond_timedwait(&one_is_open, &lock, &pair->until);
 	bool late = error && pair->state == PAIR_OPENING && !pair->late;
 	pair->late = pair->late || late;
 	pthread_mutex_unlock(&lock);
