@@ -23,7 +23,8 @@ def read(path):
                 constants[name] = Constant(name, constants[value].value, constants[value].handle)
             elif re.match(r"-?(0x[0-9a-f]+|\d+)$", value):
                 constants[name] = Constant(name, int(value, 0))
-    wanted = [c for c in constants.values() if not re.match(r"MPI_(T_|F_|ABI_OLD|COMBINER_\w+_INTEGER$)", c.name)]
+    without = r"MPI_(T_|F_|ABI_OLD|COMBINER_(HVECTOR|HINDEXED|STRUCT)_INTEGER$)"
+    wanted = [c for c in constants.values() if not re.match(without, c.name)]
     for c in wanted:
         if c.name.startswith("MPI_MAX_"):
             c.value -= 1  # Fortran's strings have no terminating null

@@ -79,5 +79,11 @@ program module_mpi
   if (flag) stop 12
   call MPI_Comm_free(cart, ierror)
   if (cart /= MPI_COMM_NULL) stop 13
+
+  call MPI_Type_create_f90_integer(9, n, ierror)
+  call MPI_Type_get_envelope(n, counts(1), indices(1), indices(2), i, ierror)
+  if (counts(1) /= 1 .or. any(indices /= 0) .or. i /= MPI_COMBINER_F90_INTEGER) stop 14
+  call MPI_Type_get_contents(n, 1, 0, 0, counts, [extent], types, ierror)
+  if (counts(1) /= 9) stop 15
   call MPI_Finalize(ierror)
 end program
