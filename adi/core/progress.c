@@ -7,6 +7,7 @@
 #include "adi/core/job.h"
 
 #include "rdma_channel/base/log.h"
+#include "rdma_channel/clock.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -14,6 +15,11 @@
 #include <time.h>
 
 #define TURNS 500           /* polls before a process sleeps that shares its processor with others */
+/* If other programs use the processor, a yield takes longer, on average, than YIELD_NS plus YIELD_RANK_NS times the number of
+ * ranks on this machine; then the next CROWDED waits sleep at once. */
+#define YIELD_NS 1000000
+#define YIELD_RANK_NS 50000
+#define CROWDED 256
 #define SPINS 2000          /* polls without a result before a process that must poll yields the processor */
 #define NAP_AFTER 20000     /* polls without a result before a thread among several naps */
 #define NAP_NS 50000
@@ -25,6 +31,7 @@ static struct adi_task *tasks;
 static struct adi_task *next_task; /* of the walk in run_tasks */
 static int polling_tasks;          /* tasks that are not by_engine */
 static unsigned idle;              /* polls without a result, one after another, of all threads */
+static unsigned crowded;           /* so many of the next waits sleep without a yield */
 static void (*on_death[ON_DEATH_MAX])(struct adi_peer *);
 static int n_on_death;
 
@@ -70,7 +77,8 @@ static void fail(int error)
 	adi_abort(MPI_ERR_INTERN, "progress failed");
 }
 
-bool adi_poll(void)
+/* Makes progress; does not yield. */
+static bool poll(void)
 {
 	int ran = ch3_progress_poll(adi_job.engine);
 	if (ran < 0)
@@ -81,18 +89,35 @@ bool adi_poll(void)
 	idle = done ? 0 : idle + 1;
 	if (idle % LOOK == LOOK - 1)
 		adi_watch(idle < LOOK);
+	return done;
+}
+
+bool adi_poll(void)
+{
+	bool done = poll();
 	/* If there are more ranks than processors, the awaited rank may need this processor. */
 	if (!done && adi_job.oversubscribed)
 		sched_yield();
 	return done;
 }
 
-/* Yields the processor up to TURNS times before sleeping: waking up takes longer than a yield. */
+/* Yields the processor up to TURNS times before sleeping: waking up takes longer than a yield, unless other programs use the
+ * processor. */
 static bool poll_in_turns(void)
 {
-	for (int turn = 0; turn < TURNS; turn++)
+	if (crowded > 0) {
+		crowded--;
+		return poll();
+	}
+	uint64_t begin = hr_now_ns(), most = YIELD_NS + YIELD_RANK_NS * (uint64_t)adi_job.local_size;
+	for (unsigned turn = 1; turn <= TURNS; turn++) {
 		if (adi_poll())
 			return true;
+		if (hr_now_ns() - begin > turn * most) {
+			crowded = CROWDED;
+			return false;
+		}
+	}
 	return false;
 }
 
