@@ -20,20 +20,51 @@ HR_SETTING(unexpected, "HEADRACE_MPI_UNEXPECTED", "4M", 0, 1ull << 40,
 /* The header of ADI_PACKET_CREDIT. */
 struct credit {
 	uint64_t consumed; /* receiver of messages: sum of all messages that have found receives; sender: may send as much more */
+	uint64_t announces; /* 1: announce messages longer than ADI_FLOW_LONG; 0: send them eagerly */
 };
-static_assert(sizeof(struct credit) == 8, "wire format");
+static_assert(sizeof(struct credit) == 16, "wire format");
+
+/* For adi_flow_note_long. */
+#define SURPRISE 4u /* an unexpected message weighs as much as so many others */
+#define SURPRISES_MOST (16 * SURPRISE)
+#define FOUND_LEAST 256u
 
 struct adi_flow *adi_flow;
 uint64_t adi_flow_limit;
 uint64_t adi_eager_max;
+unsigned adi_flow_announcing;
 
 void adi_flow_report(int world)
 {
 	struct adi_flow *flow = &adi_flow[world];
-	struct credit credit = { flow->consumed };
+	struct credit credit = { flow->consumed, flow->told };
 	flow->reported = flow->consumed;
 	/* If this fails, the connection fails. */
 	ch3_send(adi_job.peer[world].vc, ADI_PACKET_CREDIT, &credit, sizeof credit, NULL, 0, CH3_SEND_COPY, NULL);
+}
+
+/*
+ * An eager message without a receive is copied twice, and the memory for it is often new from the system. If both sides of a pair
+ * send windows of messages, the faster side begins the next window before the other has posted its receives, and most messages
+ * are of this kind. So if many long messages have come before their receives, the receiver asks the sender to announce them. If a
+ * number of announced messages in sequence have found their receives, it lets the sender send them eagerly again.
+ */
+void adi_flow_note_long(int world, bool found, bool rendezvous)
+{
+	struct adi_flow *flow = &adi_flow[world];
+	if (flow->told != rendezvous)
+		return; /* sent before the peer knew, or announced for another reason */
+	if (rendezvous)
+		flow->score = found ? flow->score + 1 : 0;
+	else if (!found)
+		flow->score += SURPRISE;
+	else
+		flow->score -= flow->score > 0;
+	if (flow->score < (rendezvous ? FOUND_LEAST : SURPRISES_MOST))
+		return;
+	flow->score = 0;
+	flow->told = !flow->told;
+	adi_flow_report(world);
 }
 
 static int on_credit(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
@@ -46,11 +77,13 @@ static int on_credit(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 	if (incoming->header_len == sizeof credit && incoming->payload_len == 0)
 		memcpy(&credit, incoming->header, sizeof credit);
 	if (incoming->header_len != sizeof credit || incoming->payload_len || credit.consumed > flow->sent ||
-	    credit.consumed + adi_flow_limit < flow->allowed) {
+	    credit.consumed + adi_flow_limit < flow->allowed || credit.announces > 1) {
 		hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent an invalid credit", peer->rank);
 		return -EPROTO;
 	}
 	flow->allowed = credit.consumed + adi_flow_limit;
+	adi_flow_announcing += (unsigned)credit.announces - flow->announces;
+	flow->announces = credit.announces;
 	return 0;
 }
 
@@ -72,4 +105,5 @@ void adi_flow_end(void)
 {
 	free(adi_flow);
 	adi_flow = NULL;
+	adi_flow_announcing = 0;
 }

@@ -78,6 +78,11 @@ struct adi_request *adi_match_posted(const struct adi_key *key)
 	return match_posted(key);
 }
 
+bool adi_receives_wait(void)
+{
+	return posted.queues > 0;
+}
+
 static void posted_remove(struct adi_request *request)
 {
 	adi_table_remove(&posted, &request->node);
@@ -91,6 +96,7 @@ static int arrive(const struct adi_key *key, const ch3_incoming_t *incoming, ch3
 {
 	size_t bytes = (size_t)incoming->payload_len;
 	struct adi_request *request = adi_match_posted(key);
+	adi_flow_note(key->source, bytes, request != NULL, incoming->rndv != NULL);
 	if (request) {
 		adi_receive_claim(request, key, bytes);
 		if (incoming->rndv) {
@@ -139,6 +145,7 @@ static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t head
 		return 0;
 	struct adi_key key = { envelope.context, peer->rank, envelope.tag, 0 };
 	struct adi_request *request = match_posted(&key);
+	adi_flow_note(key.source, bytes, request != NULL, false);
 	if (request) {
 		adi_receive_claim(request, &key, bytes);
 		adi_flow_consumed(key.source, bytes);

@@ -819,7 +819,8 @@ static ssize_t deliver_offered(struct shm_conn *conn, struct hr_iov_place *place
 	/* The caller must offer the granted memory again, but may have divided it into other elements. */
 	if (conn->puller.granted)
 		room = hr_iov_run(*place);
-	ssize_t count = shm_puller_take(&conn->puller, to, room, early);
+	/* If both sides have offers open, each one is busy with its own pulls, and one system call is cheaper than two. */
+	ssize_t count = shm_puller_take(&conn->puller, to, room, early, shm_pusher_open(&conn->pusher));
 	if (count == -EINVAL)
 		return does_not_go_on(conn);
 	if (count < 0)

@@ -375,10 +375,12 @@ static void answer(struct shm_puller *puller)
 	puller->open = false;
 }
 
-static void open_grant(struct shm_puller *puller, void *to, size_t length)
+static void open_grant(struct shm_puller *puller, void *to, size_t length, bool alone)
 {
 	struct shm_grant *grant = &puller->grant;
-	*grant = (struct shm_grant){ (uintptr_t)to, puller->done, length, unit_for(length), puller->number };
+	/* A grant of one unit leaves none to the sender. */
+	size_t unit = alone && length <= UNIT_MAX ? UNIT_MAX : unit_for(length);
+	*grant = (struct shm_grant){ (uintptr_t)to, puller->done, length, unit, puller->number };
 	puller->granted = true;
 	puller->units = (uint32_t)units_of(grant);
 	puller->front = 0;
@@ -505,7 +507,7 @@ static size_t take_short(struct shm_puller *puller, void *to, size_t length)
 	return length;
 }
 
-ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool early)
+ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool early, bool alone)
 {
 	size_t left = puller->length - puller->done, wanted = left < room ? left : room;
 	ssize_t count = 0;
@@ -528,7 +530,7 @@ ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool e
 		count = (ssize_t)take_short(puller, to, wanted);
 	} else {
 		if (!puller->granted)
-			open_grant(puller, to, wanted);
+			open_grant(puller, to, wanted, alone);
 		count = take_granted(puller);
 	}
 	if (count >= 0 && puller->open && !puller->granted &&

@@ -100,7 +100,7 @@ static void teardown(void)
 
 static void get(void)
 {
-	ssize_t count = shm_puller_take(&puller, to + delivered, PIECE - delivered, false);
+	ssize_t count = shm_puller_take(&puller, to + delivered, PIECE - delivered, false, false);
 	ck_assert(count >= 0);
 	delivered += (size_t)count;
 	ck_assert(!memcmp(from, to, delivered));
@@ -222,7 +222,7 @@ START_TEST(revoked_during_a_pull)
 	closing = &pusher;
 	shm_pusher_revoke(closing);
 	memset(from, 0xee, PIECE);
-	ck_assert_int_eq(shm_puller_take(&puller, to, PIECE, false), 0);
+	ck_assert_int_eq(shm_puller_take(&puller, to, PIECE, false, false), 0);
 	ck_assert(!puller.open);
 }
 END_TEST
@@ -290,8 +290,8 @@ END_TEST
 START_TEST(early_answer_closes_all)
 {
 	struct shm_offer second = shm_pusher_offer(&pusher, from, PIECE, 1000 + PIECE);
-	ck_assert_int_eq(shm_puller_take(&puller, to, 20000, false), 20000);
-	ck_assert_int_eq(shm_puller_take(&puller, to + 20000, 100, false), 0);
+	ck_assert_int_eq(shm_puller_take(&puller, to, 20000, false, false), 20000);
+	ck_assert_int_eq(shm_puller_take(&puller, to + 20000, 100, false, false), 0);
 	ck_assert(puller.drops && !puller.open);
 	struct shm_answer answer;
 	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 1);
