@@ -27,7 +27,7 @@ static_assert(sizeof(struct credit) == 16, "wire format");
 /* For adi_flow_note_long. */
 #define SURPRISE 4u /* an unexpected message weighs as much as so many others */
 #define SURPRISES_MOST (16 * SURPRISE)
-#define FOUND_LEAST 256u
+#define FOUND_LEAST 1024u
 
 struct adi_flow *adi_flow;
 uint64_t adi_flow_limit;
