@@ -307,6 +307,67 @@ static void wildcards_in_order(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* ---- announced messages ---- */
+
+/* Waits until the next rank has matched or stored all messages of this rank, and this rank knows what the next one has sent then. */
+static void settle(void)
+{
+	MPI_Sendrecv(NULL, 0, MPI_BYTE, next, 62, NULL, 0, MPI_BYTE, previous, 62, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(NULL, 0, MPI_BYTE, previous, 64, NULL, 0, MPI_BYTE, next, 64, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* Sends a long message that the next rank does not receive yet. Returns whether the send is complete. */
+static bool completes_alone(const void *bytes, void *room, int len)
+{
+	MPI_Request send;
+	int done;
+	MPI_Isend(bytes, len, MPI_BYTE, next, 60, MPI_COMM_WORLD, &send);
+	settle();
+	MPI_Test(&send, &done, MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Recv(room, len, MPI_BYTE, previous, 60, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	CHECK(filled(room, (size_t)len, (unsigned)previous));
+	MPI_Wait(&send, MPI_STATUS_IGNORE);
+	return done;
+}
+
+/* After many long messages without receives, such messages are announced: a send waits for its receive. Not if the sender has
+ * posted no receive. After many announced messages that found their receives, messages are sent eagerly again. */
+static void announced(void)
+{
+	enum { N = 64, LEN = 8000, WINDOWS = 20 };
+	static unsigned char out[LEN], in[N][LEN];
+	MPI_Request request[2 * N], receive;
+	bool eager = !getenv("HEADRACE_EAGER_MAX");
+	if (size == 1)
+		return;
+	fill(out, LEN, (unsigned)rank);
+	CHECK(completes_alone(out, in[0], LEN) == eager);
+	for (int i = 0; i < N; i++)
+		MPI_Isend(out, LEN, MPI_BYTE, next, 61, MPI_COMM_WORLD, &request[i]);
+	settle();
+	for (int i = 0; i < N; i++)
+		MPI_Recv(in[i], LEN, MPI_BYTE, previous, 61, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Waitall(N, request, MPI_STATUSES_IGNORE);
+	CHECK(completes_alone(out, in[0], LEN) == eager);
+	MPI_Irecv(NULL, 0, MPI_BYTE, previous, 63, MPI_COMM_WORLD, &receive);
+	CHECK(!completes_alone(out, in[0], LEN));
+	for (int window = 0; window < WINDOWS; window++) {
+		for (int i = 0; i < N; i++)
+			MPI_Irecv(in[i], LEN, MPI_BYTE, previous, 61, MPI_COMM_WORLD, &request[i]);
+		MPI_Barrier(MPI_COMM_WORLD);
+		for (int i = 0; i < N; i++)
+			MPI_Isend(out, LEN, MPI_BYTE, next, 61, MPI_COMM_WORLD, &request[N + i]);
+		MPI_Waitall(2 * N, request, MPI_STATUSES_IGNORE);
+		for (int i = 0; i < N; i++)
+			CHECK(filled(in[i], LEN, (unsigned)previous));
+	}
+	settle();
+	CHECK(completes_alone(out, in[0], LEN) == eager);
+	MPI_Send(NULL, 0, MPI_BYTE, next, 63, MPI_COMM_WORLD);
+	MPI_Wait(&receive, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -324,6 +385,7 @@ int main(int argc, char **argv)
 	MPI_Barrier(MPI_COMM_WORLD);
 	thousands();
 	wildcards_in_order();
+	announced();
 	MPI_Finalize();
 	return 0;
 }
