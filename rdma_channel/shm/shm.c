@@ -51,7 +51,7 @@
 #define RECORD_LEAST_NEAR 4096u /* the same if the processors are near: then both copies cost the same */
 
 /* Default minimum size for single copy; twice that while traffic is one-way. */
-HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "32k", 0, 1u << 30,
+HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "64k", 0, 1u << 30,
 	   "shm: minimum size for single copy, bytes (at least 16k); 0: no single copy");
 
 /* If both processors share a cache, two copies through it are quicker than a system call up to this size. */
