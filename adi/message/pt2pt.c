@@ -146,7 +146,8 @@ static inline int send_start(const void *buf, MPI_Count count, struct adi_type *
 	int class = adi_check_send(buf, count, type, dest, tag, comm);
 	if (class)
 		return class;
-	if (mode == ADI_SEND_STANDARD && ADI_LIKELY(!adi_flow_announcing) && ADI_LIKELY(send_at_once(buf, count, type, dest, tag, comm))) {
+	if (mode == ADI_SEND_STANDARD && ADI_LIKELY(!adi_flow_announcing) &&
+	    ADI_LIKELY(send_at_once(buf, count, type, dest, tag, comm))) {
 		*request = adi_request_handle(adi_request_sent(adi_comm_world(comm, dest)));
 		return MPI_SUCCESS;
 	}
