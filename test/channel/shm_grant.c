@@ -317,6 +317,18 @@ START_TEST(early_answer_of_more_than_the_piece)
 }
 END_TEST
 
+/* The receiver leaves no unit to the sender. */
+START_TEST(no_unit_for_sender)
+{
+	during_read = push;
+	delivered = (size_t)shm_puller_take(&puller, to, PIECE, false, true);
+	ck_assert(!memcmp(from, to, PIECE));
+	check_all_accepted();
+	ck_assert_int_eq(reads, 1);
+	ck_assert_int_eq(writes, 0);
+}
+END_TEST
+
 /* The receiver has written its next grant, and not yet the word that opens it. */
 START_TEST(grant_that_is_not_open_yet)
 {
@@ -469,6 +481,7 @@ int main(void)
 	tcase_add_test(tcase, several_are_answered_together);
 	tcase_add_test(tcase, early_answer_closes_all);
 	tcase_add_test(tcase, early_answer_of_more_than_the_piece);
+	tcase_add_test(tcase, no_unit_for_sender);
 	tcase_add_test(tcase, grant_that_is_not_open_yet);
 	tcase_add_test(tcase, grant_outside_of_the_offer);
 	tcase_add_test(tcase, more_units_than_the_grant_has);
