@@ -309,7 +309,7 @@ static void wildcards_in_order(void)
 
 /* ---- announced messages ---- */
 
-/* Waits until the next rank has matched or stored all messages of this rank, and this rank knows what the next one has sent then. */
+/* Waits until the next rank has matched or stored all messages of this rank, and this rank has received its credits. */
 static void settle(void)
 {
 	MPI_Sendrecv(NULL, 0, MPI_BYTE, next, 62, NULL, 0, MPI_BYTE, previous, 62, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
