@@ -34,10 +34,10 @@
 #define GIVEN_PART (256u << 10)
 #define MAX_PITCH UINT64_C(2147483647)
 
-/* SIDE_SYNC: device memory, but a synchronous call waits for the copy (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
 /* How a destination is written. WAY_FASTER: through the cache or past it, as is measured to be faster. */
 enum way { WAY_CACHED, WAY_STREAMING, WAY_FASTER };
 
+/* SIDE_SYNC: device memory, but a synchronous call waits for the copy (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
 enum side_memory { SIDE_PAGEABLE, SIDE_PINNED, SIDE_SYNC, SIDE_DEVICE };
 
 typedef struct copy_command {
