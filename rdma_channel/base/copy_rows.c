@@ -5,8 +5,9 @@
 #include <immintrin.h>
 
 /*
- * Rows that lie close together, to or from contiguous memory: 64 bytes at a time. A mask says which of their 16 words belong to
- * rows. The bytes between the rows are read, as they are on the same pages, but never written.
+ * Copies between contiguous memory and rows that lie close together, 64 bytes (a vector) at a time. A mask says which of a vector's
+ * 16 words belong to rows. The bytes between the rows are read, which is safe as they are on the pages of the rows, but never
+ * written.
  */
 #define WORD 4
 #define VECTOR 64
@@ -14,9 +15,9 @@
 #define TARGET __attribute__((target("avx512f")))
 
 struct pattern {
-	uint16_t mask[PITCH_MAX / WORD]; /* of one vector after another */
-	uint8_t bytes[PITCH_MAX / WORD]; /* that belong to rows */
-	unsigned period;
+	uint16_t mask[PITCH_MAX / WORD]; /* for each vector of the pattern: the words that belong to rows */
+	uint8_t bytes[PITCH_MAX / WORD]; /* for each vector: how many of its bytes belong to rows */
+	unsigned period; /* vectors after which the masks repeat */
 };
 
 static bool is_close(size_t width, size_t pitch, size_t n)
@@ -27,7 +28,7 @@ static bool is_close(size_t width, size_t pitch, size_t n)
 
 static void pattern_init(struct pattern *pattern, size_t width, size_t pitch)
 {
-	size_t at = 0; /* of the vector's first byte in its row */
+	size_t at = 0; /* offset of the vector's first byte in its row */
 	pattern->period = 0;
 	do {
 		uint16_t mask = 0;
@@ -43,7 +44,7 @@ static void pattern_init(struct pattern *pattern, size_t width, size_t pitch)
 	} while (at);
 }
 
-/* Copies the words from byte `done` of the rows' own bytes on. */
+/* Copies the words that are left: from byte `done` on, counting only bytes that belong to rows. */
 static void copy_rest(uint8_t *rows, size_t pitch, uint8_t *line, size_t width, size_t n, size_t done, bool pack)
 {
 	for (; done < n * width; done += WORD) {
@@ -58,7 +59,7 @@ TARGET static void pack(uint8_t *line, const uint8_t *rows, size_t pitch, size_t
 	size_t extent = (n - 1) * pitch + width, total = n * width, done = 0;
 	unsigned k = 0;
 	pattern_init(&pattern, width, pitch);
-	/* Each store writes a whole vector; the next one overwrites what is too much. */
+	/* Each store writes a whole vector. The next store, or copy_rest, overwrites the bytes that are too many. */
 	for (size_t at = 0; at + VECTOR <= extent && done + VECTOR <= total; at += VECTOR) {
 		__m512i words = _mm512_maskz_compress_epi32(pattern.mask[k], _mm512_loadu_si512(rows + at));
 		_mm512_storeu_si512(line + done, words);

@@ -19,9 +19,9 @@
 		}                                                                     \
 		return true;
 
-/* Copies n rows of width bytes between contiguous memory, whose pitch is width, and rows close together that do not overlap it. The
- * bytes between the rows are not written. Returns false if the processor or the shape does not suit; then nothing was copied. Any
- * thread. */
+/* Copies n rows of width bytes. One side is contiguous: its pitch is width. The rows of the other side lie close together. The
+ * sides do not overlap. The bytes between the rows are not written. Returns false if the processor or the shape does not suit;
+ * then nothing was copied. Any thread may call it. */
 bool hr_copy_close_rows(uint8_t *to, size_t to_pitch, const uint8_t *from, size_t from_pitch, size_t width, size_t n);
 
 /* Copies n rows of width bytes in turn. Returns false if it has no loop for this width; then nothing was copied. */

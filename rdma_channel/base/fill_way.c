@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-/* One in so many writes goes the other way, to measure it. */
+/* One of this many writes goes the slower way, to measure this way again. */
 #define TRIAL 64
 
 HR_SETTING(cache_setting, "HEADRACE_FILL_CACHE", "2", 0, 2,
@@ -35,7 +35,7 @@ bool hr_fill_past(struct hr_fill_way *way)
 void hr_fill_took(struct hr_fill_way *way, bool past, uint64_t ns)
 {
 	uint64_t mean = __atomic_load_n(&way->ns[past], __ATOMIC_RELAXED);
-	/* An interrupted one counts as twice the mean. */
+	/* A write that was interrupted counts as twice the mean at most. */
 	mean = !mean ? ns : (3 * mean + (ns < 2 * mean ? ns : 2 * mean)) / 4;
 	__atomic_store_n(&way->ns[past], mean, __ATOMIC_RELAXED);
 }

@@ -34,11 +34,10 @@
  *        (shm_sender.unclean): those in which it has put payload; and every line when half of all positions have been
  *        passed, so that no header word is as old as the position that the receiver expects. It writes the payload,
  *        zeroes the word at which the next record will start if it may not be clean, and stores the header word
- *        (release). After a record of one line that is alone in the ring it then zeroes the word one pair of lines
- *        further. This brings a line that was last in the receiver's cache into the sender's before a record needs
- *        it, and the header does not wait for it. After longer records, or in a stream, this takes longer than it
- *        saves. Two pairs of lines always stay free for
- *        these words.
+ *        (release). After a record of one line that is alone in the ring, it then zeroes the word one pair of lines
+ *        further. This brings a line that was last in the receiver's cache into the sender's cache before a record
+ *        needs it, and the header does not wait for it. After longer records, or in a stream, this takes longer than
+ *        it saves. Two pairs of lines always stay free for these words.
  * get:   The receiver loads the word at its position (acquire). If it is zero or has another position, there is no
  *        record. When the receiver has copied a whole record out, it goes on to the next. After each eighth of the ring
  *        it stores its position in tail (release).
@@ -283,8 +282,8 @@ shm_sender_publish(struct shm_sender *sender, const struct shm_receiver *other, 
 	if (lines > SHM_PAIR)
 		shm_sender_note(sender, head + SHM_PAIR, lines - SHM_PAIR);
 	sender->head = next;
-	/* Also if it is clean: the record after the next finds its line in this processor's cache. In a stream the next records
-	 * would wait for this line. */
+	/* Also if the word is clean: then the record after the next finds its line in this processor's cache. In a stream the next
+	 * records would wait for this line. */
 	if (lines == 1 && alone)
 		shm_sender_zero(sender, next + SHM_PAIR);
 }

@@ -399,8 +399,8 @@ static bool is_near(const struct shm_conn *conn)
 	return __atomic_load_n(&conn->out.control->near, __ATOMIC_RELAXED);
 }
 
-/* Measures nearness for messages that are too short to be offered: how long the tail takes if the receiver has stored it since it was
- * last loaded. The first samples are taken as soon as possible. */
+/* Measures nearness for messages that are too short to be offered: how long the tail takes if the receiver has stored it since it
+ * was last loaded. The first samples are taken as soon as possible. */
 static void sample_tail(struct shm_conn *conn)
 {
 	bool first = conn->tail_samples < SHM_NEAR_SAMPLES;
@@ -819,7 +819,7 @@ static ssize_t deliver_offered(struct shm_conn *conn, struct hr_iov_place *place
 	/* The caller must offer the granted memory again, but may have divided it into other elements. */
 	if (conn->puller.granted)
 		room = hr_iov_run(*place);
-	/* If both sides have offers open, each one is busy with its own pulls, and one system call is cheaper than two. */
+	/* If both sides have open offers, both processors are busy with their own pulls: one system call is cheaper than two. */
 	ssize_t count = shm_puller_take(&conn->puller, to, room, early, shm_pusher_open(&conn->pusher));
 	if (count == -EINVAL)
 		return does_not_go_on(conn);
@@ -944,7 +944,8 @@ static int shm_get(void *data, const struct iovec *iov, int n, size_t *delivered
 
 /* ---- records in place (upper.h) ---- */
 
-/* Returns the memory of the payload of the next record, `len` bytes, and its offset in the record. NULL: there is none. */
+/* Returns the memory for the `len` bytes of payload of the next record, and its offset in the record. NULL: the ring has no room,
+ * or no record may be put now. */
 static inline __attribute__((always_inline)) uint8_t *place_record(struct shm_conn *conn, size_t front, size_t len, uint32_t *offset)
 {
 	struct shm_sender *out = &conn->out;
@@ -1009,9 +1010,9 @@ static void shm_commit(void *data, size_t len)
 	commit(conn, conn->reserved, (uint32_t)len);
 }
 
-/* As shm_reserve and shm_commit, in one call: most short messages are put so. It makes as few stores as possible: a store into a
- * line that was last in the receiver's cache waits, and then the processor's queue of stores decides how many such stores wait at
- * the same time. */
+/* Does the work of shm_reserve and shm_commit in one call; most short messages are put in this way. It makes as few stores as
+ * possible: a store into a line that was last in the receiver's cache waits, and the processor's queue of stores limits how many
+ * such stores wait at the same time. */
 static bool shm_post(void *data, const void *front, size_t front_len, const void *payload, size_t len)
 {
 	struct shm_conn *conn = data;

@@ -378,7 +378,7 @@ static void answer(struct shm_puller *puller)
 static void open_grant(struct shm_puller *puller, void *to, size_t length, bool alone)
 {
 	struct shm_grant *grant = &puller->grant;
-	/* A grant of one unit leaves none to the sender. */
+	/* The receiver has the first unit from the start, so a grant of one unit leaves none to the sender. */
 	size_t unit = alone && length <= UNIT_MAX ? UNIT_MAX : unit_for(length);
 	*grant = (struct shm_grant){ (uintptr_t)to, puller->done, length, unit, puller->number };
 	puller->granted = true;

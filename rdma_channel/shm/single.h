@@ -163,10 +163,11 @@ bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer);
 /*
  * Copies bytes of the offer to `to`. room: bytes of one element of the caller's vector; if there is a grant, bytes of
  * all elements that are contiguous in memory. early: the current get has already delivered other bytes; then a short
- * room is left empty, as the caller may offer more room with its next get. alone: a new grant of up to 4 MB leaves no unit
- * to the sender. Returns the number of bytes delivered, which may be 0. -EPROTO: the peer wrote an invalid word. -EINVAL: `to` and room do not cover the memory of the open grant;
- * deliver no more on this connection. After the call, puller->open is false if the offer was answered (wake the sender)
- * or revoked. If it was revoked or answered early, puller->drops is set.
+ * room is left empty, as the caller may offer more room with its next get. alone: if the call makes a grant of up to 4 MB,
+ * it leaves no unit to the sender. Returns the number of bytes delivered, which may be 0. -EPROTO: the peer wrote an
+ * invalid word. -EINVAL: `to` and room do not cover the memory of the open grant; deliver no more on this connection.
+ * After the call, puller->open is false if the offer was answered (wake the sender) or revoked. If it was revoked or
+ * answered early, puller->drops is set.
  */
 ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool early, bool alone);
 /* Withdraws the grant, before the caller may reuse its memory. False: the sender is writing into it; call again. */

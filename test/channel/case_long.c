@@ -181,8 +181,8 @@ static void long_pieces_both_ways(struct side *side)
 	free(in);
 }
 
-/* Both put what the other's ring would hold, and get only then: nobody may wait for the other's get. The ring's size is not that of
- * HEADRACE_RING_BYTES, which may be too small for this. */
+/* Both sides put as many bytes as a ring holds, and get only then: neither side may wait until the other one gets. The test sets
+ * the size of the ring, because that of HEADRACE_RING_BYTES may be too small. */
 static void both_put_before_they_get(struct side *side)
 {
 	static const size_t lengths[] = { 20000, 70000, 200000, 400000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies of rows that lie close together (rdma_channel/base/copy_rows.h), beside copies row by row. The bytes between the rows and
- * around both sides must stay as they were. */
+/* Compares copies of rows that lie close together (rdma_channel/base/copy_rows.h) with copies row by row. The bytes between the
+ * rows and around both sides must stay as they were. */
 #include "rdma_channel/base/copy_rows.h"
 
 #include <stdio.h>
