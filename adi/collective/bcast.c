@@ -176,10 +176,10 @@ static int build(struct adi_schedule **made, const struct adi_levels *levels, vo
 	return MPI_SUCCESS;
 }
 
-/* Two ranks use the segment or messages by their counts, which may disagree. Then the root's way counts, so that neither waits for
- * the other. */
+/* Each of two ranks chooses the segment or a message by its own count. If the counts disagree, the choices may disagree too. Then
+ * the receiver does as the root does, so that neither waits for the other. */
 
-/* This rank uses the segment, and has an error. If the root uses a message, takes it. */
+/* This rank has used the segment, which has ended with the error `class`. If the root sends a message, receives it. */
 static int take_message(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root, int class)
 {
 	bool wrote;
@@ -195,7 +195,7 @@ static int take_message(struct adi_comm *comm, void *buf, MPI_Count count, struc
 	return other ? other : class;
 }
 
-/* This rank uses a message. It is an error if the root uses the segment. */
+/* This rank expects a message. Returns an error if the root uses the segment. */
 static int expect_message(struct adi_comm *comm, int root)
 {
 	bool wrote;

@@ -63,7 +63,7 @@ int adi_blocks_v(struct adi_blocks *blocks, enum adi_side side, const void *buf,
 		class = adi_type_take_committed(type, name_of(side, "sendtype", "recvtype"), &blocks->type);
 	if (!class)
 		blocks->unit = blocks->type->extent;
-	/* Relative to MPI_BOTTOM, displacements can be addresses. */
+	/* If the buffer is MPI_BOTTOM, displacements can be addresses. */
 	for (int i = 0; !buf && !class && i < n; i++)
 		class = adi_check_buffer(adi_block_at(blocks, i), adi_at(counts, i), blocks->type, false,
 					 name_of(side, "sendbuf", "recvbuf"));

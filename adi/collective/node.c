@@ -209,8 +209,8 @@ static int wait_for(const struct adi_comm *comm, const struct node_state *node, 
 
 /* ---- steps ---- */
 
-/* The slot of a step. Collectives of one step use all slots one after another, and those of up to five steps do not use the slots
- * of the two before. */
+/* The slot of a step. If collectives have one step, consecutive ones use all slots in turn. If they have up to five steps, a
+ * collective does not use the slots of the two collectives before it. */
 static unsigned slot_number(uint64_t seq)
 {
 	return (unsigned)((seq >> NODE_STEP_BITS) * 5 + seq) % NODE_SLOTS;
@@ -238,11 +238,11 @@ size_t adi_node_piece(const struct node_state *node, size_t bytes)
 	return piece < NODE_PIECE_LEAST ? NODE_PIECE_LEAST : piece < NODE_PIECE ? piece : NODE_PIECE;
 }
 
-/* Reserves bytes of this rank's ring for the data of the step. Returns the last step whose data it overwrites, or one whose data
- * have been read then; 0: none. */
+/* Reserves bytes of this rank's ring for the data of the step. Returns a step: if all ranks have ended it, they have read all data
+ * that this step overwrites. 0: the caller need not wait. */
 static uint64_t take_ring(struct node_state *node, size_t bytes, uint64_t *place)
 {
-	/* After this call, nothing is known of the data of the first of NODE_SLOTS steps: they must have been read. */
+	/* This call forgets the oldest of NODE_SLOTS steps, so the data of that step must have been read. */
 	uint64_t begin = node->ring_end, needed = node->runs < NODE_SLOTS ? 0 : node->run[node->runs % NODE_SLOTS].seq;
 	if (begin % NODE_RING + bytes > NODE_RING) /* no data lie around the ring's end */
 		begin += NODE_RING - begin % NODE_RING;
@@ -301,7 +301,7 @@ void adi_node_leave(const struct adi_comm *comm, struct node_state *node)
 {
 	if (!node->shared)
 		return;
-	/* It may have gone on in the numbers of later collectives. */
+	/* A collective with very many steps has used the numbers of later collectives too. */
 	uint64_t last = node->seq >> NODE_STEP_BITS;
 	if (node->call < last)
 		node->call = last;
@@ -354,7 +354,7 @@ int adi_node_await_some(const struct adi_comm *comm, const struct node_state *no
 {
 	const struct node_slot *slot = slot_of(node, rank);
 	int class = wait_for(comm, node, &slot->flag, node->seq);
-	/* The flag of a later step: the rank has not written this one. Relaxed: acquired by wait_for. */
+	/* If the flag is of a later step, the rank has not written this step. Relaxed: wait_for has loaded it with acquire. */
 	if (!class && atomic_load_explicit(&slot->flag, memory_order_relaxed) != node->seq)
 		class = error_steps(comm, rank);
 	*total = class ? 0 : (size_t)slot->total;
@@ -398,8 +398,8 @@ int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, siz
 /* ---- use ---- */
 
 /* If ranks share processors, the rank that leaves a barrier first would wait until the root of the next broadcast or scatter gets a
- * processor. So if such a collective followed the last barrier, its root leaves the next one first. All ranks know the same, from
- * the order of collectives. */
+ * processor. So if such a collective followed the last barrier, its root leaves the next barrier first. All ranks choose the same
+ * root, as they call collectives in the same order. root: -1: the collective is no broadcast and no scatter. */
 static void follow_barrier(struct node_state *node, bool is_barrier, int root)
 {
 	if (node->after_barrier)
@@ -411,7 +411,7 @@ bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t 
 {
 	struct node_state *node = comm->node;
 	enum adi_algorithm way = adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE);
-	bool blocks = collective >= ADI_COLLECTIVE_GATHER; /* if they are empty, there is no step */
+	bool blocks = collective >= ADI_COLLECTIVE_GATHER; /* if the blocks are empty, there is no step */
 	bool uses = (way == ADI_ALGORITHM_NODE || way == ADI_ALGORITHM_DIRECT) && (bytes > 0 || !blocks);
 	node->call++;
 	node->direct = way == ADI_ALGORITHM_DIRECT;
@@ -420,7 +420,7 @@ bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t 
 		adi_node_make(comm, node);
 	if (uses)
 		return node->state == NODE_SHARED || node->state == NODE_BROKEN;
-	/* Ranks with other counts may wait in the segment. */
+	/* Ranks whose counts differ may wait for this rank in the segment. */
 	if (node->state == NODE_SHARED)
 		adi_node_leave(comm, node);
 	return false;

@@ -23,8 +23,8 @@
  *	            A rank that reads nothing in a step stores seq all the same. At the end of a collective, also after an error and
  *	            if the rank takes no step, it stores the last number that this collective could have.
  *	on disagreement  A rank stores a flag before its done. So if done of the awaited rank is >= seq and the flag is not seq,
- *	            that rank has not written this step, and will not: the reader returns MPI_ERR_TRUNCATE. It reaches the end of
- *	            the collective as well, so no rank waits for it.
+ *	            that rank has not written this step, and will not: the reader returns MPI_ERR_TRUNCATE. The reader reaches the
+ *	            end of the collective too, so no rank waits for the reader.
  * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The
  * same holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
  *	on sleep    If other programs use the processors, or after a long wait, a rank counts itself in `sleepers`, looks at the
@@ -45,8 +45,8 @@
 #define NODE_SLOTS 16
 /* More ranks than this use messages. */
 #define NODE_RANKS_MAX 256
-/* A collective with more steps goes on in the numbers of the next one; the ranks know that only if their counts agree. A step has
- * at least 16 KiB of a block of more than 16 KiB. */
+/* A collective with more steps than these bits can number uses the numbers of the next collectives too; then the ranks agree on the
+ * numbers only if their counts agree. A step has at least 16 KiB of a longer block, so only blocks of 16 GiB have so many steps. */
 #define NODE_STEP_BITS 20
 #define NODE_LAST_STEP (((uint64_t)1 << NODE_STEP_BITS) - 1)
 #define NODE_CHUNK 8192
@@ -71,7 +71,7 @@
 
 struct node_slot {
 	_Alignas(64) _Atomic uint64_t flag;
-	uint64_t total;             /* bytes of the rank's data in this collective: the step has a part; 0 after an error */
+	uint64_t total;             /* bytes of the rank's data in all steps of the collective; 0 after an error */
 	union {
 		char data[NODE_INLINE]; /* data of at most this size */
 		uint64_t at;        /* where more data lie: offset in the rank's data, in the slot's chunk or in the ring */
@@ -101,7 +101,7 @@ struct node_state {
 	bool oversubscribed;        /* adi_job.oversubscribed of rank 0, so that all ranks take the same steps */
 	char *chunks;               /* in shared: [ranks], each [NODE_SLOTS][NODE_CHUNK] and [NODE_RING] */
 	uint64_t call;              /* number of the last blocking collective, in the segment or not */
-	uint64_t seq;               /* of the last step; between collectives, the last number of the last one */
+	uint64_t seq;               /* of the last step; between collectives, the last number that the last one could have */
 	uint64_t used[NODE_SLOTS];  /* the step for which this rank last used each of its slots; 0: none */
 	uint64_t all_done;          /* all ranks have ended at least this step */
 	/* This rank's data in its ring, the last ones: their steps and the places where they begin. Places count all bytes ever
@@ -141,8 +141,8 @@ static inline bool adi_blocking_choice(struct adi_comm *comm)
 	return adi_node_possible(comm) || ((struct node_state *)comm->node)->levels;
 }
 /* Whether this blocking collective runs in the segment. All ranks get the same answer if they have the same bytes; the segment may
- * be made now. If it could not be made because a member has died, the answer is yes, and the collective returns the error. Called
- * once in each blocking collective, also in one without data, as it counts them. root: of a broadcast or scatter, else -1. */
+ * be made now. If it could not be made because a member has died, the answer is yes, and the collective returns the error. Each
+ * blocking collective calls it once, even without data, as it counts the collectives. root: of a broadcast or scatter, else -1. */
 bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered, int root);
 /* The same for a reduction. Only predefined, contiguous datatypes can be reduced in the segment. */
 bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, const struct adi_reduction *reduction);
@@ -184,8 +184,8 @@ int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blo
 /* Steps, for the collectives. Return an error class. enter: begins a collective after adi_node_use. begin: ends the last step of
  * the collective, and begins one in which this rank writes at most bytes; afterwards it may write adi_node_data of its rank, and
  * publishes it. skip: the same for a rank that does not write. total: bytes of the rank's data in all steps of the collective.
- * await: waits for the data of a rank; it is an error if they have another total. leave: ends the collective; this rank has read
- * what it needs. Also after an error, so that others do not wait for it. */
+ * await: waits for the data of a rank; it is an error if they have another total. leave: ends the collective, when this rank has
+ * read what it needs; also after an error, so that others do not wait for this rank. */
 int adi_node_enter(const struct adi_comm *comm, struct node_state *node);
 int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 void adi_node_skip(const struct adi_comm *comm, struct node_state *node);
@@ -224,8 +224,8 @@ int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, s
 int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t total);
 int adi_node_error_broken(const struct adi_comm *comm);
 
-/* Waits until a rank has begun this collective in the segment, or with messages; the caller's rank may use either. *wrote: whether
- * it was in the segment, and the rank has written in the first step. Returns an error class. */
+/* Waits until `rank` has begun this collective, in the segment or with messages. The calling rank may use either. *wrote: true if
+ * `rank` uses the segment and has written its first step. Returns an error class. */
 int adi_node_wrote(const struct adi_comm *comm, const struct node_state *node, int rank, bool *wrote);
 
 /* node_segment.c: makes the segment, or exchanges the machines of the ranks. Collective. Sets node->state. */

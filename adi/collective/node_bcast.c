@@ -36,7 +36,7 @@ static void payload_put(struct payload *payload, const void *from, size_t bytes)
 	payload->at += bytes;
 }
 
-/* total: of all pieces. */
+/* total: bytes of all pieces. */
 static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct payload *payload, size_t bytes, size_t total,
 		       int root)
 {
@@ -67,7 +67,7 @@ int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi
 		return class;
 	adi_node_measure(comm, node, total);
 	class = payload_start(&payload, buf, count, type);
-	/* One step if there are no data: other ranks may expect some. */
+	/* Without data there is one step too: other ranks may expect data. */
 	do {
 		some = left < piece ? left : piece;
 		if (!class)

@@ -17,8 +17,8 @@
 #define FEW_RANKS 16
 #define MANY_RANKS_BYTES 8192
 
-/* The table: where the block of each rank begins, in the data of the step, and where the last one ends. A rank without a block has
- * the place of the next one. So has a rank whose block is a message; LONG is added to its place. */
+/* The table: where the block of each rank begins in the data of the step, and where the last block ends. If a rank has no block,
+ * its place is that of the next block. The same holds if the block is a message; then the place has the bit LONG too. */
 #define LONG ((uint32_t)1 << 31)
 static size_t table_bytes(const struct adi_comm *comm)
 {
@@ -89,7 +89,7 @@ static bool any_long(const struct adi_comm *comm, const struct side *send, const
 	return false;
 }
 
-/* An empty block is received too if its sender sends a message: it is an error, and the sender does not wait. */
+/* If this rank's block is empty, receives the message all the same: this is an error, but the sender does not wait. */
 static void receive_long(struct adi_schedule *schedule, const struct side *receive, int from)
 {
 	int i = block_of(receive, from);
@@ -167,7 +167,7 @@ static int read_block(const struct adi_comm *comm, const struct node_state *node
 	const char *from = adi_node_data(node, writer, all);
 	if (all >= table_bytes(comm) && all <= NODE_LARGE)
 		memcpy(place, from + (size_t)comm->rank * sizeof *place, sizeof place);
-	else /* after an error the writer sends its long blocks all the same: this rank can only suppose that the sizes agree */
+	else /* the writer had an error, but sends its long blocks all the same. This rank can only suppose that the sizes agree */
 		place[0] = bytes > limit ? LONG : 0;
 	senders_add(senders, writer, place[0] & LONG);
 	if (place[0] & LONG && bytes > limit)
@@ -194,7 +194,7 @@ static int gather_one(const struct adi_comm *comm, const struct node_state *node
 	return bytes ? adi_node_get(adi_node_data(node, i, bytes), receive, i, 0, bytes) : MPI_SUCCESS;
 }
 
-/* A rank writes also if its block is empty or long: then only its size. */
+/* A rank whose block is empty or long writes too, but only the block's size. */
 static int gather_write(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, size_t limit)
 {
 	MPI_Count total = adi_block_bytes(send, 0);
@@ -219,7 +219,7 @@ static int gather_short(struct adi_comm *comm, const struct adi_blocks *send, co
 	} else {
 		adi_node_skip(comm, node);
 		node->watches = true;
-		/* Also after an error: others may send a message. */
+		/* Goes on after an error: other ranks may send a message. */
 		for (int i = 0; i < comm->size && class != MPI_ERR_PROC_ABORTED; i++) {
 			int other = i == root ? MPI_SUCCESS : gather_one(comm, node, i, receive, limit, senders);
 			class = class && other != MPI_ERR_PROC_ABORTED ? class : other;
@@ -253,7 +253,7 @@ static int alltoall_short(struct adi_comm *comm, const struct adi_blocks *send, 
 	struct node_state *node = comm->node;
 	int class = write_blocks(comm, node, send, limit);
 	adi_node_prepare(comm, node, NODE_NEXT);
-	/* Also after an error: others may send a message. */
+	/* Goes on after an error: other ranks may send a message. */
 	for (int step = 1; step < comm->size && class != MPI_ERR_PROC_ABORTED; step++) {
 		int i = (comm->rank + step) % comm->size, other = read_block(comm, node, i, receive, i, limit, senders);
 		class = class && other != MPI_ERR_PROC_ABORTED ? class : other;

@@ -44,7 +44,7 @@ static int class_of_message(const struct adi_request *request)
 		return request->class;
 	if (request->bytes == request->capacity)
 		return MPI_SUCCESS;
-	/* What send_poison sends. */
+	/* send_poison sends no byte, or one byte if the receiver expects none. */
 	return request->bytes == (request->capacity == 0) ? MPI_ERR_PROC_ABORTED : MPI_ERR_TRUNCATE;
 }
 

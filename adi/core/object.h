@@ -29,7 +29,7 @@ struct adi_object {
 	int references;
 	int number;         /* the handle's value in Fortran (MPI_*_toint); 0: not asked for yet */
 	uint16_t constant;  /* predefined object: the handle's value; else 0 */
-	uint16_t generation; /* of a request: even, below ADI_REQUEST_ALIGN, another one each time its memory is used; else 0 */
+	uint16_t generation; /* of a request: even, below ADI_REQUEST_ALIGN, changes when its memory is used again; else 0 */
 };
 
 #define ADI_MAGIC 0x4d504900u
@@ -37,7 +37,8 @@ struct adi_object {
 #define ADI_CONSTANTS 0x1000u
 
 /* Memory of requests is used again and again. Requests are aligned to this number of bytes, and the low bits of a handle
- * are the generation: so a copy of the handle of a freed request is no handle of the next one. An odd handle is wrong. */
+ * are the generation. So a copy of the handle of a freed request is no handle of the next request in the same memory, nor
+ * of the 30 after it. No handle of a request is odd. */
 #define ADI_REQUEST_ALIGN 64u
 
 /* Starts an object with one reference. */

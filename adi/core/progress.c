@@ -15,8 +15,8 @@
 #include <time.h>
 
 #define TURNS 500           /* polls before a process sleeps that shares its processor with others */
-/* If other programs use the processor, a yield takes longer, on average, than YIELD_NS plus YIELD_RANK_NS times the number of
- * ranks on this machine; then the next CROWDED waits sleep at once. */
+/* If a yield takes longer, on average, than YIELD_NS plus YIELD_RANK_NS times the number of ranks on this machine, other
+ * programs use the processor; then the next CROWDED waits poll once and sleep. */
 #define YIELD_NS 1000000
 #define YIELD_RANK_NS 50000
 #define CROWDED 256
@@ -31,7 +31,7 @@ static struct adi_task *tasks;
 static struct adi_task *next_task; /* of the walk in run_tasks */
 static int polling_tasks;          /* tasks that are not by_engine */
 static unsigned idle;              /* polls without a result, one after another, of all threads */
-static unsigned crowded;           /* so many of the next waits sleep without a yield */
+static unsigned crowded;           /* number of the next waits that sleep without a yield */
 static void (*on_death[ON_DEATH_MAX])(struct adi_peer *);
 static int n_on_death;
 

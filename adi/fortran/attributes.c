@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* What Fortran has set. */
+/* The value of an attribute that Fortran has set. */
 struct cell {
 	union {
 		MPI_Aint value;
@@ -76,7 +76,7 @@ static void free_cell(struct cell *cell)
 	pthread_mutex_unlock(&mutex);
 }
 
-/* The cell of an attribute's value in C; NULL if C has set it. */
+/* The cell at the address that C sees as an attribute's value; NULL: C has set the attribute. */
 static struct cell *cell_of(void *value)
 {
 	struct cell *found = NULL;
@@ -133,7 +133,7 @@ static int copy(MPI_Fint object, int keyval, void *extra_state, void *in, void *
 	*flag = copied != 0;
 	if (!copied || error != MPI_SUCCESS)
 		return error;
-	/* An address of C that was copied stays one. */
+	/* If the program's function has copied an address that C has set, C sees this address in the copy too. */
 	bool address = !cell_of(in) && new == value;
 	struct cell *cell = address ? NULL : new_cell(new, key->old_copy != NULL);
 	*(void **)out = address ? in : (void *)cell;

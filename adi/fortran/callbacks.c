@@ -125,7 +125,7 @@ static int take_handler(handler *function, int of)
 	return found;
 }
 
-/* Notes the operation of a slot. Slots whose operation had this handle are free: C has freed it. */
+/* Notes the operation of a slot. If another slot has the same handle, C has freed that operation; so that slot is free. */
 static void set_op(int slot, MPI_Op op)
 {
 	pthread_mutex_lock(&mutex);

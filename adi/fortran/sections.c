@@ -74,8 +74,8 @@ static int add_part(struct parts *parts, MPI_Count count, MPI_Aint stride, MPI_A
 }
 
 /*
- * A datatype for the first `units` of `unit` in the elements of a section, `per` in each. `whole` are all elements of a
- * dimension and those below it, of the last dimension that a part was taken of.
+ * Makes a datatype for the first `units` elements of the datatype `unit` in a section. Each element of the section holds `per` of
+ * them. whole[0] describes one element of the section, whole[i] all elements of the dimensions below i.
  */
 static int describe(const CFI_cdesc_t *buffer, MPI_Count units, MPI_Count per, MPI_Datatype unit, MPI_Aint unit_bytes,
 		    MPI_Datatype *made)

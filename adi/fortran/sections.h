@@ -28,13 +28,13 @@ void hrf_section_end(struct hrf_section *section);
 /* MPI_SUCCESS if the array is contiguous, or empty. Else an error code of class MPI_ERR_BUFFER. */
 int hrf_contiguous(const CFI_cdesc_t *buffer);
 
-/* Whether a collective with a root ignores a buffer in this process: that of the root, of the processes that exchange data with
- * it, or of both. In an intracommunicator the root is one of the others too. Also true if comm is wrong: the C function reports
- * it. */
+/* Returns whether a collective with a root ignores a buffer in this process. buffer: the processes that use it: the root, the
+ * processes that exchange data with the root, or both. In an intracommunicator the root belongs to both. Also true if comm is
+ * wrong: the C function reports that. */
 enum hrf_buffer { HRF_OF_ROOT, HRF_OF_OTHERS, HRF_OF_ALL };
 bool hrf_ignored(const MPI_Fint *comm, const MPI_Fint *root, enum hrf_buffer buffer);
 
-/* Calls the error handler. Either may be NULL: MPI_COMM_WORLD. Returns the code. */
+/* Calls the error handler of win; if win is NULL, that of comm; if both are NULL, that of MPI_COMM_WORLD. Returns the code. */
 int hrf_section_error(int code, const MPI_Fint *comm, const MPI_Fint *win);
 
 #endif

@@ -25,9 +25,9 @@ struct credit {
 static_assert(sizeof(struct credit) == 16, "wire format");
 
 /* For adi_flow_note_long. */
-#define SURPRISE 4u /* an unexpected message weighs as much as so many others */
-#define SURPRISES_MOST (16 * SURPRISE)
-#define FOUND_LEAST 1024u
+#define SURPRISE 4u /* what a message without a receive adds to the score; a message with a receive takes 1 away */
+#define SURPRISES_MOST (16 * SURPRISE) /* score at which the receiver asks for announcements */
+#define FOUND_LEAST 1024u /* announced messages with receives, in sequence, after which it asks for eager messages again */
 
 struct adi_flow *adi_flow;
 uint64_t adi_flow_limit;
@@ -46,8 +46,9 @@ void adi_flow_report(int world)
 /*
  * An eager message without a receive is copied twice, and the memory for it is often new from the system. If both sides of a pair
  * send windows of messages, the faster side begins the next window before the other has posted its receives, and most messages
- * are of this kind. So if many long messages have come before their receives, the receiver asks the sender to announce them. If a
- * number of announced messages in sequence have found their receives, it lets the sender send them eagerly again.
+ * come before their receives. So if many long messages have come before their receives, the receiver asks the sender to announce
+ * such messages: to send them by rendezvous. If a number of announced messages in sequence have found their receives, the receiver
+ * asks the sender to send them eagerly again.
  */
 void adi_flow_note_long(int world, bool found, bool rendezvous)
 {

@@ -163,22 +163,23 @@ struct adi_flow {
 	uint64_t sent, allowed;      /* sender: may send eagerly until sent has reached allowed */
 	uint64_t consumed, reported; /* receiver: of messages that have found their receives; what the peer knows of it */
 	bool announces;              /* sender: the peer wants long messages announced, see adi_flow_announces */
-	bool told;                   /* receiver: it has asked the peer for that */
-	unsigned score;              /* receiver: adi_flow_note's */
+	bool told;                   /* receiver: it has asked the peer to announce long messages */
+	unsigned score;              /* receiver: see adi_flow_note_long */
 };
 #define ADI_FLOW_MESSAGE 176
 static_assert(sizeof(struct adi_unexpected) + 2 * sizeof(size_t) <= ADI_FLOW_MESSAGE, "what a message takes beside its data");
 extern struct adi_flow *adi_flow; /* [adi_job.size] */
 extern uint64_t adi_flow_limit;
 extern uint64_t adi_eager_max;     /* longest message that ch3 sends eagerly */
-extern unsigned adi_flow_announcing; /* peers that want long messages announced */
+extern unsigned adi_flow_announcing; /* number of peers that want long messages announced */
 #define ADI_FLOW_LONG 4096u /* bytes; a longer unexpected message costs more than a rendezvous */
 
-/* match.c: Returns whether any posted receive has no message yet. */
+/* match.c: Returns whether any receive is posted that has no message yet. */
 bool adi_receives_wait(void);
 
 /* Returns whether a nonblocking send to a world rank should use rendezvous because such messages have come before their receives.
- * Only if this process has posted receives itself: a program may rely on short messages being sent before it posts a receive. */
+ * Only while this process has receives posted: a program may rely on it that a message of eager size leaves before the program
+ * posts a receive. */
 static inline bool adi_flow_announces(int world, size_t bytes)
 {
 	return adi_flow_announcing && bytes > ADI_FLOW_LONG && adi_flow[world].announces && adi_receives_wait();
@@ -207,7 +208,8 @@ static inline bool adi_send_short(const struct adi_peer *peer, uint32_t context,
 	return true;
 }
 void adi_flow_report(int world);
-/* A message of a peer, longer than ADI_FLOW_LONG, has arrived. found: its receive was posted. */
+/* A message of a peer has arrived that is longer than ADI_FLOW_LONG, and not longer than adi_eager_max. found: its receive was
+ * posted. */
 void adi_flow_note_long(int world, bool found, bool rendezvous);
 static inline void adi_flow_note(int world, size_t bytes, bool found, bool rendezvous)
 {

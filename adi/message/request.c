@@ -7,7 +7,7 @@
 
 #define SLAB_REQUESTS 64
 
-/* Of the alignment of handles. */
+/* A request with the alignment that its handle needs. */
 union place {
 	struct adi_request request;
 	_Alignas(ADI_REQUEST_ALIGN) char bytes[1];
@@ -26,8 +26,8 @@ _Alignas(ADI_REQUEST_ALIGN) struct adi_request adi_request_none = {
 	.object = { ADI_MAGIC + ADI_REQUEST, 1, 0, 0, 0 }, .kind = ADI_SEND, .complete = true, .rank = MPI_PROC_NULL
 };
 
-/* The requests of the pool look like a send that is complete, so that adi_request_sent has little to store: its stores come
- * between those of messages into shared memory (decisions/shared-memory.md). */
+/* A request in the pool has the values of a complete send, so that adi_request_sent has little to store: its stores come between
+ * those of messages into shared memory, and delay them (docs/decisions/shared-memory.md). */
 static inline void make_sent(struct adi_request *request, uint16_t generation)
 {
 	request->object = (struct adi_object){ 0, 1, 0, 0, generation };
@@ -62,7 +62,7 @@ int adi_error_no_request(void)
 	return adi_error(MPI_ERR_NO_MEM, "no memory for a request");
 }
 
-/* Takes a request from the pool (make_sent). The caller sets the object and all other fields. */
+/* Takes a request from the pool, with the values of make_sent. The caller sets the object's magic and the fields that differ. */
 static inline struct adi_request *take(void)
 {
 	if (!pool && !pool_grow())

@@ -50,8 +50,8 @@ static void hand_over(struct adi_request *request, const struct adi_peer *peer, 
 		adi_send_complete(request, adi_class(error));
 }
 
-/* Describes data that are not contiguous, or packs them. Returns the number of pieces, ADI_PACK, or -ENOMEM. small: PACK_ON_STACK bytes,
- * or NULL if the data must stay in place. *packed_small: they are there. */
+/* Describes data that are not contiguous, or packs them. Returns the number of pieces, ADI_PACK, or -ENOMEM. small: memory of
+ * PACK_ON_STACK bytes, or NULL if the data must stay in place. *packed_small: the data have been packed there. */
 static int gather(struct adi_request *request, struct iovec *piece, char *small, bool *packed_small)
 {
 	struct adi_stream stream;

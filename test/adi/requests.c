@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests: completion of several, cancelling, freeing, statuses, persistent, partitioned and generalized requests: MPI 5.0, sections
- * 3.7 to 3.9, chapter 4, section 13.2. */
+/* Requests: completion of several, cancelling, freeing, statuses, persistent, partitioned and generalized requests: MPI 5.0,
+ * sections 3.7 to 3.9, chapter 4, section 13.2. */
 #include "test/adi/check_mpi.h"
 
 #include <string.h>

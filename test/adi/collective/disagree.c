@@ -12,7 +12,7 @@
 static int rank, ranks, number;
 static char *out, *in;
 
-/* Correct collectives of each kind; their data depend on `number`, so data of another collective are noticed. */
+/* Correct collectives of several kinds. Their data depend on `number`, so that data of an earlier collective are noticed. */
 static void works(void)
 {
 	int n = 40000 + number % 7, expected = 0;
@@ -34,7 +34,7 @@ static void works(void)
 	CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
 }
 
-/* The arguments of v forms: block of a rank, one behind the other. */
+/* The arguments of the v forms: a block for each rank, MOST bytes apart. */
 static int counts[64], displs[64], others[64], other_displs[64];
 
 static void blocks(int *count, int *displ, int bytes)
@@ -91,7 +91,7 @@ static void disagree(const char *name, int odd, int usual)
 		fprintf(stderr, "%s: %d and %d bytes: error class %d\n", name, odd, usual, class);
 	CHECK(class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE);
 	CHECK(MPI_Allreduce(&class, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD) == MPI_SUCCESS);
-	/* A rank without data need not look at those of others. */
+	/* A rank without data need not look at the data of others. */
 	if (worst != MPI_ERR_TRUNCATE && odd && usual)
 		fprintf(stderr, "%s: %d and %d bytes: no rank has seen it\n", name, odd, usual);
 	CHECK(worst == MPI_ERR_TRUNCATE || !odd || !usual);

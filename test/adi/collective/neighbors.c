@@ -128,8 +128,8 @@ static void test_cart(int ndims, const int *dims, const int *periods)
 	MPI_Comm_free(&comm);
 }
 
-/* A pseudorandom multigraph, the same at all ranks: edge e goes from head[e] to tail[e]. The lists of each rank keep the order of the
- * edges. */
+/* A pseudorandom multigraph, the same at all ranks: edge e goes from head[e] to tail[e]. The lists of each rank keep the order of
+ * the edges. */
 static void test_dist_graph(int edges, unsigned seed)
 {
 	int head[64], tail[64], there[64], weights[64];
