@@ -19,8 +19,8 @@ struct rc_kept_memory {
 	/* The memory that cuMemHostRegister has registered at this address stays mapped until it is unregistered.
 	 * CUDA_ERROR_INVALID_VALUE: none is registered there. */
 	CUresult (*keep)(const void *memory);
-	/* What copies write to this memory, which is kept, another process reads next: each may be written past the cache, if that is
-	 * faster. The same error. */
+	/* Another process reads next what copies write to the memory at this address, which is kept. So a copy may write it past
+	 * the cache, if that is faster. The same error. */
 	CUresult (*give)(const void *memory);
 };
 

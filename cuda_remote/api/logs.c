@@ -189,8 +189,8 @@ CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUl
 }
 
 /*
- * Returns when no other thread runs the callback. From inside another callback it does not wait: a callback that another
- * thread runs may be removing this one. A thread that has entered the callback before may then run it to its end.
+ * Returns when no other thread runs the callback. If it is called inside a callback, it does not wait, as the callback may at the
+ * same time remove the calling one, and each would wait for the other. Then another thread may still be running the callback.
  */
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {

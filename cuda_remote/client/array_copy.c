@@ -268,7 +268,7 @@ static struct rc_session *session_of(CUmemorytype type, CUdeviceptr device, CUar
 	return type == CU_MEMORYTYPE_DEVICE && rc_memory_find(device, &span) ? span.session : NULL;
 }
 
-/* Copies between an array and host memory of which another server has a mirror do not exist. */
+/* Copies between an array and host memory of which another server has a mirror are not supported. */
 static CUresult check_sessions(const CUDA_MEMCPY3D *copy)
 {
 	const struct rc_session *to = session_of(copy->dstMemoryType, copy->dstDevice, copy->dstArray);

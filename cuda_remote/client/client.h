@@ -26,14 +26,13 @@
  *	linker.c    the JIT linker                          image.c   images and JIT options
  *	stream.c    streams and events                      hostfn.c  host functions
  *	green/      green contexts and device resources
- *	pool.c      memory pools                            host_pool.c  those of managed and of host memory
+ *	pool.c      memory pools                            host_pool.c  pools of managed and of host memory
  *	copy_batch.c  batches of copies
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
- * Each thread of the program has a connection of its own to a server from its first call that goes there: one that an ended thread
- * has left, or a new one. Sending a call
- * takes no lock that another thread of the program takes, but for short ones of early.c, held.c and done.c. Functions here return
- * CUresult; outputs come last and are set only on success.
+ * At its first call to a server, each thread of the program gets a connection of its own: one that an ended thread has left, or a
+ * new one. Sending a call takes no lock that another thread of the program takes, but for short ones of early.c, held.c and
+ * done.c. Functions here return CUresult; outputs come last and are set only on success.
  */
 #ifndef RC_CUDA_CLIENT_H
 #define RC_CUDA_CLIENT_H
@@ -117,8 +116,8 @@ struct rc_session {
 	uint64_t pinned;          /* bytes of pinned memory that the worker maps, if it is on this host */
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
-	struct rc_link *idle;     /* connections that ended threads have left; under a lock of link.c, as the next */
-	unsigned idles;           /* their number */
+	struct rc_link *idle;     /* connections that ended threads have left; this and their number are under a lock of link.c */
+	unsigned idles;           /* how many */
 	struct rc_link *data;     /* the data connection (data/), or NULL; atomic */
 	bool data_tried;          /* to open it; under the lock of data/connection.c */
 	struct rc_wire_fetch fetch[4]; /* of the data connection's thread: what the worker has asked for */
@@ -377,8 +376,9 @@ struct rc_recording {
 	uint64_t mark;   /* that number with bits of done.c; 0 while `stream` changes; atomic */
 	uint64_t stream; /* that it named (rc_track_stream); atomic */
 	bool in_graph;   /* launches of a graph may record the event too: nothing is known of it; atomic */
-	/* Under the lock of done.c: the event from which the program has asked for the time to this one last, 0: none; and that time,
-	 * from the recording number `first` of that event to the recording `last` of this one. last 0: not known. */
+	/* Under the lock of done.c. start: the event from which the program has last asked for the time to this one; 0: none.
+	 * milliseconds: the time from recording number `first` of that event to recording number `last` of this one; it is not
+	 * known if last is 0. */
 	uint64_t start, first, last;
 	float milliseconds;
 };
@@ -520,9 +520,10 @@ CUresult rc_memory_check_written(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
 /* True if other processes may open it: memory of cuMemAlloc. */
 bool rc_memory_exportable(const struct rc_span *span);
-/* Of the allocation of a pool of host_pool.c that begins at base and has this id: the program has freed it, and it stays in the
- * table; the pool gives it to the program again; it leaves the table. False: there is no such allocation, or it was (mark) or was
- * not (the others) freed. */
+/* Memory of pools (host_pool.c) stays in the table when the program has freed it. Each of these takes the base and the id of an
+ * allocation of such a pool, and returns false if there is none. mark_freed: the program frees it; false if it was freed before.
+ * The others return false if it is not freed. freed: changes nothing. unfree: the pool gives it to the program again. take_freed:
+ * removes it from the table. */
 bool rc_memory_mark_freed(uint64_t base, uint64_t id);
 bool rc_memory_freed(uint64_t base, uint64_t id);
 bool rc_memory_unfree(uint64_t base, uint64_t id);
@@ -692,8 +693,8 @@ CUresult rc_copy_array_later(struct rc_link *link, const struct rc_copy *host, u
 /* True if CUDA reads a pageable source of this size during the call, whatever the stream waits for: the driver stages an
  * asynchronous copy of up to 64 KB. For a longer one, CUDA's call may wait for the stream. */
 bool rc_copy_is_staged(uint64_t bytes, bool asynchronous);
-/* Behind an asynchronous copy to the host, which may change the source of a small copy that has been sent: the stream goes on only
- * when the client has sent the bytes again. */
+/* Called after an asynchronous copy to the host was put into the stream. If it writes the source of a small copy that has been sent
+ * (early.c), the stream goes on only when the client has compared the source, and has sent it again if it differs. */
 CUresult rc_copy_changes_early(const struct rc_session *session, uint64_t address, uint64_t size, CUstream stream);
 /* Waits until the stream would begin a new command, also for streams that it is ordered with. */
 CUresult rc_copy_wait_for_turn(uint64_t stream);
@@ -717,7 +718,8 @@ CUresult rc_early_copy(struct rc_link *link, const struct rc_wire_box *box, cons
 CUresult rc_early_before(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
 /* Called before the worker is told that a host function has ended, which lets a stream go on too. Sends the changed sources. */
 CUresult rc_early_host_done(struct rc_session *session);
-/* True if such a copy reads these bytes, and is not in this stream of this session (a handle; CUDA's own are not recognised). */
+/* True if such a copy reads these bytes, and is not in this stream of this session (a handle; CUDA's own streams count as other
+ * ones). */
 bool rc_early_reads(const struct rc_session *own, uint64_t stream, uint64_t address, uint64_t size);
 /* The work of the stream (rc_track_stream; RC_TRACK_SEVERAL: of none) up to this call is complete, or that of all streams
  * (rc_link_settled). */
@@ -989,8 +991,8 @@ bool rc_peer_apart(uint64_t one, uint64_t other);
 /* Copies a box to another server, in the order of a stream. */
 CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream);
 /* Copies between device memory and pinned memory, or within a server, in the order of another server's stream. to_device,
- * from_device: which end is device memory. owned: the source's memory, which is freed after the copy and in any case, or NULL.
- * False: this cannot be done so. */
+ * from_device: which end is device memory. owned: memory from malloc that holds the source, or NULL; it is freed after the copy, or
+ * at once if nothing is copied. False: an end is memory of another kind, and nothing is copied. */
 bool rc_peer_copy_elsewhere(const struct rc_wire_box *to, bool to_device, const struct rc_wire_box *from, bool from_device,
 			    void *owned, CUstream stream, CUresult *result);
 /* Copies from or to an array or both, in the order of a stream, if the ends and the stream are of several servers. False: they are

@@ -792,7 +792,7 @@ static void nothing(void *unused)
 	(void)unused;
 }
 
-/* A host function, before whose end sources are compared, comes behind the arrival of the bytes. */
+/* The function runs when the bytes have arrived. Before the client reports its end, it compares the sources of small copies. */
 CUresult rc_copy_changes_early(const struct rc_session *session, uint64_t address, uint64_t size, CUstream stream)
 {
 	return rc_early_reads(session, (uint64_t)(uintptr_t)stream, address, size) ? cuLaunchHostFunc(stream, nothing, NULL) :

@@ -212,7 +212,7 @@ static uint64_t recording_of(uint64_t event, uint64_t *stream)
 	return __atomic_load_n(&recording->mark, __ATOMIC_SEQ_CST) == mark ? mark : 0;
 }
 
-/* The same of the recording that the call with this number finds. 0 if another thread has recorded the event since. */
+/* The same for the recording that the call with this number finds. 0 also if another thread has recorded the event since. */
 static uint64_t recording_before(uint64_t event, uint64_t number, uint64_t *stream)
 {
 	uint64_t mark = recording_of(event, stream);
@@ -407,7 +407,7 @@ static bool is_quiet_for_long(struct rc_link *link)
 	return hr_now_coarse_ns() - link->quiet_since >= QUIET_NS;
 }
 
-/* True if the client may answer a call of the session's. */
+/* True if the client may answer a call to the link's session without asking the worker. */
 static bool may_answer(struct rc_link *link)
 {
 	const struct rc_session *session = link->session;
@@ -454,8 +454,9 @@ static bool is_untold(CUevent event, CUevent by)
 /* ---- the time between two events ---- */
 
 /*
- * Only the driver knows this time. If a program asks for it, it will ask again when it has recorded both events again and waited
- * for the second. So that wait asks for the time too, and the client has the answer until one of the events is recorded again.
+ * Only the driver knows this time. A program that asks for it once probably asks again when it has recorded both events again and
+ * has waited for the second one. So that wait asks for the time too, and the client keeps the answer until one of the events is
+ * recorded again.
  */
 
 static CUresult link_of(CUevent event, struct rc_link **link)
@@ -492,7 +493,7 @@ static CUresult wait_and_ask(struct rc_link *link, CUevent start, CUevent end)
 	return CUDA_SUCCESS;
 }
 
-/* Asks the worker whether the event is complete. start: asks for the time from there too; NULL: does not. */
+/* Waits until the worker says that the event is complete. start: also asks for the time from that event; may be NULL. */
 static CUresult be_told(CUevent event, CUevent start, struct rc_link *link)
 {
 	struct rc_recording *recording = rc_handle_recording((uint64_t)(uintptr_t)event);
@@ -501,7 +502,7 @@ static CUresult be_told(CUevent event, CUevent start, struct rc_link *link)
 	return start ? wait_and_ask(link, start, event) : cuEventSynchronize(event);
 }
 
-/* True if a call may ask the worker for both. */
+/* True if one call may wait for an event of the link's session and ask for the time from start. */
 static bool may_ask(const struct rc_link *link, uint64_t start)
 {
 	const struct rc_session *session = link->session;

@@ -10,7 +10,7 @@
  * worker makes it first. If the program changes a source only after the copy, the worker still holds the bytes or ignores
  * the change; the device has got the right ones.
  *
- * Copies with one source and equal bytes form a chain, of which only the newest is compared.
+ * Copies from one source with equal bytes form a chain, of which only the newest copy is compared with the source.
  */
 #include "cuda_remote/client/client.h"
 
@@ -49,7 +49,7 @@ struct link {
 	uint16_t chain;          /* of the newest */
 };
 
-/* What a comparison needs to know, so that it reads one line of a short copy. */
+/* What a comparison needs, so that it reads only one cache line of a short copy. */
 struct chain {
 	const uint8_t *host;
 	uint64_t stream;         /* of all its copies, or RC_TRACK_SEVERAL */
@@ -71,7 +71,7 @@ struct rc_early_table {
 	struct link link[RC_EARLY_COPIES];
 	struct chain chain[RC_EARLY_COPIES];
 	uint16_t chains;
-	uint64_t moves;                     /* how often a chain has taken another one's place */
+	uint64_t moves;                     /* how often the last chain was moved to the place of a chain that ended */
 	uint16_t source[SOURCES];           /* the last copy whose source has this hash; it may have ended */
 };
 
@@ -377,7 +377,7 @@ static CUresult send_changes(struct rc_link *link, uint64_t stream)
 	} message;
 	CUresult result = CUDA_SUCCESS;
 	struct rc_early_table *table = link->session->early;
-	/* A source that another thread writes all the time is sent a few times. */
+	/* The limit is for a source that another thread writes all the time. */
 	uint64_t most = 2 * __atomic_load_n(&link->session->earlies, __ATOMIC_RELAXED), moves = 0;
 	unsigned from = 0;
 	for (uint64_t n = 0; n < most && result == CUDA_SUCCESS; n++) {

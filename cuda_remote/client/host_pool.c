@@ -35,11 +35,11 @@ struct pool {
 	bool is_current;   /* of its place, instead of the default pool */
 	uint64_t most;     /* bytes; 0: no limit */
 	uint64_t used, used_high, reserved_high, threshold;
-	uint64_t kept;     /* bytes of it in the list of that name */
+	uint64_t kept;     /* bytes of its memory in the list `kept` */
 	int reuse[REUSE_POLICIES];
 };
 
-/* The event of a free. Several threads may ask for it at a time; the last one destroys it. */
+/* The event of a free. Several threads may query it at a time; the last one of them destroys it. */
 struct mark {
 	struct mark *next;
 	CUevent event;
@@ -63,7 +63,7 @@ static struct pool *pools;
 static struct freed *pending, **pending_end = &pending; /* in the order of their numbers */
 static struct freed *kept;                              /* without event */
 static uint64_t last_number;                            /* of a free */
-static uint64_t asked;  /* number of the free that REAP_SOME has asked for last */
+static uint64_t asked;  /* number of the free whose event REAP_SOME has queried last */
 static bool any_freed;  /* atomic; one of the two lists was not empty. Relaxed: it guards no data */
 
 /* Under the lock. NULL: no such pool. */
@@ -302,11 +302,11 @@ static struct freed *pending_after(uint64_t after, uint64_t last)
 	return freed && freed->number <= last ? freed : NULL;
 }
 
-/* How many frees that no stream has come to are asked for. REAP_WAIT: waits for each. */
+/* After how many events that are not complete a call queries no more. REAP_WAIT: it waits for each event. */
 enum reap { REAP_SOME = 4, REAP_ALL = INT_MAX, REAP_WAIT = 0 };
 
-/* Keeps the memory whose free its stream has come to. An error is that of an earlier call of the program, or stays with the
- * context. Frees stay on the list while a thread asks for them, so that no other thread finds too few. */
+/* Keeps memory if its stream has come to the free. An error is that of an earlier call of the program, or stays with the context.
+ * A free stays on the list while a thread queries its event, so that no other thread finds too few. */
 static CUresult reap(enum reap most)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -314,7 +314,7 @@ static CUresult reap(enum reap most)
 	if (!__atomic_load_n(&any_freed, __ATOMIC_RELAXED))
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
-	/* A call that asks for some goes on behind the last one, and comes round. */
+	/* REAP_SOME goes on behind the free that it has queried last, and then begins again at the oldest one. */
 	uint64_t begin = most == REAP_SOME ? asked : 0, after = begin, last = last_number;
 	for (int waiting = 0; !most || waiting < (int)most;) {
 		struct freed *freed = pending_after(after, last);
@@ -332,7 +332,7 @@ static CUresult reap(enum reap most)
 		CUresult done = ask(mark->event, !most);
 		pthread_mutex_lock(&lock);
 		if (mark->reached)
-			done = CUDA_SUCCESS; /* as another thread has found */
+			done = CUDA_SUCCESS; /* another thread has found it complete */
 		else if (done == CUDA_SUCCESS)
 			keep(freed);
 		if (!--mark->askers && mark->reached) {
@@ -352,7 +352,7 @@ static CUresult reap(enum reap most)
 	return result;
 }
 
-/* Gives memory back, after the work that the workers have. */
+/* Gives memory back. Waits for the work that the workers have. */
 static void give_back(struct freed *freed)
 {
 	struct rc_span span;
@@ -400,7 +400,7 @@ static void give_back_all(struct freed *list)
 	}
 }
 
-/* Gives back what pools keep beyond their thresholds, and what those that were destroyed have kept, if that does not wait. */
+/* If that does not wait, gives back what pools keep beyond their thresholds, and all that destroyed pools have kept. */
 static void give_back_idle(void)
 {
 	struct freed *taken = NULL, **at = &kept;
@@ -410,7 +410,7 @@ static void give_back_idle(void)
 	while (*at) {
 		struct freed *freed = *at;
 		const struct pool *pool = find(freed->pool);
-		/* CUDA's threshold is one of reserved memory. */
+		/* CUDA compares the threshold with the reserved memory, that is, with what is used and kept. */
 		if (pool && pool->used + pool->kept <= pool->threshold) {
 			at = &freed->next;
 			continue;
@@ -467,7 +467,7 @@ static bool is_any_pending(uint64_t pool)
 	return freed;
 }
 
-/* *fits_later: if not successful: it may be, once streams have come to frees that are pending. */
+/* *fits_later: if there is no room, whether there may be some once streams have come to frees that are pending. */
 static CUresult charge(uint64_t handle, uint64_t bytes, struct place *place, bool *fits_later)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -653,7 +653,7 @@ CUresult rc_host_pool_destroy(CUmemoryPool pool)
 	return result;
 }
 
-/* Keeps as much reserved as CUDA would: memory in use stays. */
+/* bytes: of reserved memory, to which memory in use counts, as in CUDA. */
 static CUresult trim(uint64_t handle, uint64_t bytes)
 {
 	CUresult result = reap(REAP_ALL);

@@ -20,7 +20,7 @@ HR_SETTING(idle_setting, "HEADRACE_IDLE_CONNECTIONS", "64", 0, 65536,
 static pthread_once_t idle_once = PTHREAD_ONCE_INIT;
 static uint64_t idle_most; /* of one session */
 
-/* Another thread of the program may change the environment when a thread ends, so the setting is read before. */
+/* Called before any thread ends: by then another thread of the program may be changing the environment. */
 static void read_setting(void)
 {
 	if (hr_setting_u64(&idle_setting, &idle_most))
@@ -187,9 +187,9 @@ void rc_link_close(struct rc_link *link)
 static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * True if another thread may use the link: nothing is under way on it but calls that the worker has or will get, and the worker keeps
- * nothing of the ended thread. The worker's per-thread default stream belongs to the worker's thread. So does what the program has put
- * into that stream, which may have to wait for the next thread.
+ * True if another thread may use the link: nothing is under way on it but calls that the worker has or will get, and the worker
+ * keeps nothing of the ended thread. A link over which the per-thread default stream was used is not given away: that stream is the
+ * one of the worker's thread, and the work in it may have to wait for the next thread.
  */
 static bool is_reusable(const struct rc_link *link)
 {
@@ -376,8 +376,8 @@ void rc_link_number(struct rc_link *link, struct rc_wire_call *head)
 	head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELEASE);
 }
 
-/* True if the call may use the per-thread default stream: it names this stream at the place where the function has its stream, or, if
- * that place is not known, some argument has this stream's value. */
+/* True if the call may use the per-thread default stream: it names this stream at the place where the function has its stream. If
+ * that place is not known: some argument has this stream's value. */
 static bool uses_thread_stream(enum rc_call function, const struct rc_wire_call *head, size_t len)
 {
 	const uint8_t *arguments = (const uint8_t *)(head + 1);

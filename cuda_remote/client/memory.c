@@ -152,7 +152,7 @@ void rc_memory_forget_context(CUcontext context, bool is_free)
 	/* Without memory for the list, the addresses are not used again. */
 	struct rc_span *gone = malloc((n_spans ? n_spans : 1) * sizeof *gone);
 	for (size_t i = 0; i < n_spans; i++) {
-		/* What a pool keeps of the host's memory goes: its devices cannot access it any more. */
+		/* Host memory that a pool keeps goes too: devices cannot access it any more. */
 		bool of_host = spans[i].kind > RC_MEMORY_GLOBAL && !(spans[i].freed && spans[i].host_pool);
 		if (of_host || spans[i].context != context || spans[i].reserved)
 			spans[kept++] = spans[i];

@@ -36,8 +36,8 @@ static inline CUresult capture_add(CUstream stream, CUgraphNodeParams *params, C
 }
 
 /*
- * The node that the stream captured last, if nothing else has come between it and the stream's next node; else NULL. Only for
- * comparisons: the program may have destroyed the node.
+ * The node that the stream captured last, if the stream's next node will depend on it only; else NULL. Only for comparisons: the
+ * program may have destroyed the node.
  */
 CUgraphNode capture_last(CUstream stream);
 

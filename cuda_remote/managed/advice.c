@@ -158,7 +158,8 @@ static int32_t as_device(const CUmemLocation *location)
 	}
 }
 
-/* Writes the devices that access the whole range, and last the host, as NVIDIA's driver does; then fills the program's array with CU_DEVICE_INVALID. */
+/* Writes the devices that access the whole range, and after them the host, as NVIDIA's driver does. Then fills the program's array
+ * with CU_DEVICE_INVALID. */
 static void tell_accessors(const managed_state_t *state, int32_t *list, size_t room)
 {
 	size_t at = 0;

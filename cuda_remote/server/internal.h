@@ -582,8 +582,8 @@ void server_host_ask(uint64_t function, const uint8_t *give, uint8_t *take, uint
 void server_peer_break(void);
 /* A context is about to end, and with it the memory that was allocated in it. */
 void server_peer_forget(CUcontext context);
-/* Before and after code is loaded: a driver may hold a lock and wait for all streams meanwhile. Waits until no stream waits for
- * another server, for some seconds at most; in between none begins to. */
+/* Called before and after code is loaded, as a driver may hold a lock and wait for all streams meanwhile. begin waits until no
+ * stream waits for another server, for some seconds at most. If none does, none begins to until end is called. */
 void server_gates_load_begin(void);
 void server_gates_load_end(void);
 /* A report that the client waits for (peer_wait), made before the work whose end it reports, and given to the

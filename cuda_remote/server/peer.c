@@ -52,7 +52,7 @@ static struct gate *gates[BUCKETS];
 static unsigned n_gates;
 static unsigned n_held;  /* those of them by which streams wait for another server */
 static unsigned loading; /* threads that load code, or are about to */
-static bool exclusive;   /* while they do, no stream begins to wait for another server */
+static bool exclusive;   /* no stream may begin to wait for another server until these threads have ended loading */
 static pthread_cond_t gates_change = PTHREAD_COND_INITIALIZER;
 static struct server_report *reports, **reports_end = &reports;
 static unsigned n_reports; /* that the client does not have, or that are still to come */

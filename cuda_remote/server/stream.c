@@ -3,8 +3,9 @@
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/server/internal.h"
 
-/* Chunks of copies are issued outside of the call order. A thread that destroys a stream or a context holds this for
- * writing, so that no stream is destroyed while a chunk is being issued to it. */
+/* Chunks of copies are issued, and times between events asked for, outside of the call order. A thread that destroys a stream, an
+ * event or a context holds this for writing, so that no stream is destroyed while a chunk is being issued to it, and no event while
+ * its time is asked for. */
 static pthread_rwlock_t streams = PTHREAD_RWLOCK_INITIALIZER;
 
 CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream)
@@ -98,8 +99,8 @@ static CUresult elapsed(float *milliseconds, CUevent start, CUevent end)
 	return driver.cuEventElapsedTime ? driver.cuEventElapsedTime(milliseconds, start, end) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* If the client names an event to time from, the program may destroy that event while the call waits, as it waits for the other
- * one only. So the event is looked up once more, and not destroyed meanwhile. */
+/* The program waits for one of the events only, so it may destroy the other one while the call waits. So both are looked up again
+ * after the wait, under the lock under which events are destroyed. */
 static CUresult give_elapsed(struct server_call *call, const struct rc_wire_event_elapsed *args)
 {
 	void *start, *end;

@@ -88,7 +88,7 @@ int worker_prepare(const char *path, uint32_t gpu, uint32_t *gpus)
 {
 	bool heavy;
 	worker.grant = gpu;
-	/* The kernel takes 8 ms for this if the process has several threads, as it will have when the client's channel is opened. */
+	/* If the process has several threads, as when the client's channel is opened, the kernel takes 8 ms for this. */
 	(void)hr_barrier_register(&heavy); /* opening the channel reports a failure */
 	int error = server_grant_hide(gpu);
 	if (!error)

@@ -16,7 +16,7 @@
 struct rc_peer_side {
 	struct rc_session *session; /* NULL: host memory */
 	CUcontext context; /* that the memory belongs to */
-	struct rc_wire_box box; /* of host memory with its address in place of the device's; of an array only width, height, depth */
+	struct rc_wire_box box; /* of host memory: its address in place of the device's; of an array: only width, height, depth */
 	CUarray array;     /* NULL: none */
 	uint64_t x, y, z;  /* where the part of the array begins; x in bytes */
 };
@@ -70,7 +70,7 @@ CUresult rc_peer_thread(void *(*run)(void *), void *argument);
 /* ---- peer_link.c ---- */
 
 /* Opens the link that a copy is to use, and waits until it is open or has failed: a driver may wait for the streams that the copy
- * holds before it allocates the link's buffers. Waits for some seconds at most. */
+ * holds before it allocates the link's buffers. Waits for about a minute at most. */
 void rc_peer_link_await(const struct rc_peer_op *op);
 /* The link that is up between the sides of the operation, and the plan of its copy; 0: none. */
 uint64_t rc_peer_link_of(const struct rc_peer_op *op, struct rc_wire_peer_plan *plan);

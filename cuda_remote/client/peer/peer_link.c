@@ -17,7 +17,8 @@
 #define ROUNDS 2u        /* of a trial; 1 if it is long */
 #define LONG (2u << 20)  /* bytes */
 #define AHEAD_MAX 4      /* with more servers, a link is opened by its first copy */
-#define OPENING_S (TIMEOUT_MS / 1000) /* and the time for measuring: how long copies' calls wait for a link that is being opened */
+/* For this time, and for that of the measurements, the calls of copies wait for a link that is being opened. */
+#define OPENING_S (TIMEOUT_MS / 1000)
 
 enum pair_state { PAIR_NEW, PAIR_OPENING, PAIR_UP, PAIR_FAILED };
 
@@ -29,7 +30,7 @@ struct pair {
 	bool encrypt;
 	struct rc_peer_plans plans;
 	struct timespec until; /* calls wait for the link to open up to this time */
-	bool late;             /* one has waited in vain */
+	bool late;             /* a call has waited in vain: no other call waits */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

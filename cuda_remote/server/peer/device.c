@@ -232,7 +232,7 @@ static CUresult need_events(struct peer_device *device, unsigned n)
 	return result;
 }
 
-/* Makes the buffers fit into the pinned memory that the link has. False: it has too little for any. */
+/* Makes number and size of the buffers fit into the pinned memory that the link has. False: it is too small for any buffers. */
 static bool fit_buffers(struct peer_way *way)
 {
 	const struct peer_memory *host = way->device->host;
@@ -246,7 +246,7 @@ static bool fit_buffers(struct peer_way *way)
 	return true;
 }
 
-/* A copy uses events that exist, if any do. */
+/* Uses no more buffers than the link has events, if it has any. */
 static void fit_events(struct peer_way *way)
 {
 	unsigned n = 0;

@@ -83,7 +83,7 @@ void output_end(struct block *block, size_t record, uint32_t arguments)
 	}
 }
 
-/* ---- the heap of blocks that have ended: each has a lower number than the two at 2n + 1 and 2n + 2 */
+/* ---- the heap of blocks that have ended: the block at n has a lower number than those at 2n + 1 and 2n + 2 */
 static bool heap_room(struct launch *launch)
 {
 	if (launch->output_count < launch->output_room)

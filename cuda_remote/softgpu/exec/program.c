@@ -19,7 +19,8 @@ static uint64_t aligned(uint64_t n, uint64_t to)
 	return (n + to - 1) & ~(to - 1);
 }
 
-/* Programs pass arrays of smaller alignment to cuTensorMapEncodeTiled or load vectors from them. */
+/* Variables of this size or more are aligned to it: programs pass arrays of smaller alignment to cuTensorMapEncodeTiled, or load
+ * vectors from them. */
 #define VECTOR_BYTES 16
 
 /* ---- variables */
@@ -238,7 +239,8 @@ static void find_recursion(struct softgpu_program *program)
 		program->has_recursion |= codes[i]->recursive;
 }
 
-/* A walk from caller, or from nowhere, enters a function. Walks do not recurse: a chain of calls may be long. */
+/* A walk over the call graph enters a function from caller; NULL: it begins there. Walks do not recurse, as a chain of calls may be
+ * long. */
 static struct code *enter(struct code *code, struct code *caller)
 {
 	code->mark = MARK_OPEN;

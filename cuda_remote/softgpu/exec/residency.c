@@ -39,8 +39,8 @@
 #define HASTE_MOST 31
 #define MOVING_FACTOR 2
 
-/* A shorter turn counts as running for its time by the clock: to ask for the time that its thread used costs as much as the turn.
- * The system seldom takes the processor away in so short a time, and then the turn counts for no more than this. */
+/* A turn that is not longer counts for its time by the clock, as to ask for its thread's processor time costs as much as such a
+ * turn. The system seldom takes the processor away in so short a time, and then the turn counts for no more than this. */
 #define UNTIMED_NS UINT64_C(20000)
 
 static uint64_t clock_ns(clockid_t clock)
@@ -266,8 +266,8 @@ static bool all_are_idle(struct launch *launch, struct turn *turn, uint64_t stat
 
 /*
  * Whether the engine has run for long since a block began or ended. Of the time between two looks counts at most what the
- * worker used of the processor in the turn: in the rest of it the system ran something else. That is measured if UNTIMED_NS
- * did not cover the time between two looks at the end of the block's turn before. A block that is not as before may
+ * worker used of the processor in the turn: in the rest of it the system ran something else. What the worker used is measured only
+ * if more than UNTIMED_NS had passed between two looks when the block's turn before ended. A block that is not as before may
  * count while it waits for lanes of its warp. Then part of the time counts though other blocks begin and end: each of
  * these may cost it a turn. Under the residency's lock.
  */

@@ -20,8 +20,9 @@ bool residency_begin(struct launch *launch, uint64_t *number);
  * stays there, whichever threads run it.
  */
 void residency_place(struct block *block);
-/* A block that residency_place has placed has ended; a block that has begun will not be run. */
+/* A block that residency_place has placed has ended. */
 void residency_end(struct block *block);
+/* A block that has begun, and has not been placed, will not be run. */
 void residency_abandon(struct launch *launch);
 
 /*

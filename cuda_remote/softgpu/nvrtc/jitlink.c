@@ -306,7 +306,7 @@ static bool has_intermediate(const struct link *link)
 
 static int link_inputs(const standin_driver_t *driver, struct link *link, void *state)
 {
-	/* The real library links nothing to a cubin without functions; the driver refuses to. */
+	/* Without inputs, NVIDIA's library makes a cubin without functions; the driver refuses to link. */
 	static char nothing[] = ".version 6.0\n.target sm_50\n.address_size 64\n";
 	int result = 0;
 	if (!link->count)

@@ -23,8 +23,8 @@ bool softgpu_registered_verify_at(uint64_t address);
 bool softgpu_registered_find(uint64_t address, softgpu_allocation_t *found);
 /*
  * Loads the word of 4 or 8 bytes at address with acquire semantics, or stores it with release semantics, while no range can be
- * removed: the memory is still mapped if the program removes a range before it unmaps it. False: the range that contains the
- * word is not registered, or may not be written.
+ * removed. So the memory is still mapped, if the program ends a registration before it unmaps the memory. False: the word is in no
+ * registered range, or a store would write a range that may only be read.
  */
 bool softgpu_registered_load(uint64_t address, unsigned bytes, uint64_t *value);
 bool softgpu_registered_store(uint64_t address, unsigned bytes, uint64_t value);

@@ -70,7 +70,8 @@ void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_all
 int softgpu_space_register(const softgpu_allocation_t *range);
 /* Removes a registration. -EINVAL: no registered range starts at base. */
 int softgpu_space_unregister(uint64_t base);
-/* The range at base stays mapped until its registration ends. given: another process reads what copies write there. -EINVAL: no registered range starts at base. */
+/* The range at base stays mapped until its registration ends. given: another process reads what copies write there. -EINVAL: no
+ * registered range starts at base. */
 int softgpu_space_keep(uint64_t base, bool given);
 
 /*

@@ -63,8 +63,8 @@ uint64_t context_newest(void);
 CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *context);
 
 /*
- * primary.c: retains the primary context of a device, and calls back while no other thread can reset or release it; an error
- * undoes the retaining. use must not call functions of primary contexts.
+ * primary.c: retains the primary context of a device, and calls use while no other thread can reset or release it. If use returns
+ * an error, the context is released again. use must not call functions of primary contexts.
  */
 CUresult primary_retain(CUdevice device, CUresult (*use)(CUcontext primary, void *with), void *with);
 
@@ -129,7 +129,7 @@ softgpu_limits_t context_limits(CUcontext context);
 /* A kernel with these properties is being launched in the context. */
 static inline void context_note_launch(CUcontext context, const softgpu_kernel_info_t *kernel)
 {
-	/* Orders nothing: a thread that sets a limit at the same time may do so before the launch. */
+	/* Orders nothing: if a thread sets a limit at the same time, it may have done so before the launch. */
 	if (kernel->prints && !__atomic_load_n(&context->prints, __ATOMIC_RELAXED))
 		__atomic_store_n(&context->prints, true, __ATOMIC_RELAXED);
 }

@@ -7,8 +7,8 @@
  * synchronization behavior"): its command waits for the commands that they were given before, and their later commands
  * wait for it. A stream is ready when its next command may run. Worker threads take ready streams, the highest priority
  * first. They are started when they are needed, QUEUE_MAX_WORKERS at most, and one more for each thread whose command
- * rests; as many kernels can run at once. A thread that waits for a ready stream which no worker has taken runs its
- * commands instead of sleeping.
+ * rests (queue_rest_begin). So QUEUE_MAX_WORKERS kernels can run at once. A thread that waits for a ready stream which no
+ * worker has taken runs its commands instead of sleeping.
  *
  * One lock guards all queues of the process. A command depends only on commands that were submitted earlier, so there
  * are no circular dependences. Any thread may call anything here.
@@ -154,7 +154,8 @@ int queue_alone(int (*call)(void *argument), void *argument);
 /*
  * A command calls these around a wait (for a value or for another process) and around the program's own functions.
  * In between it must not write device memory, and does not count as running for queue_alone: the wait may end only
- * after queue_alone has returned. Nor does its thread count among the workers: the stream that ends the wait gets one.
+ * after queue_alone has returned. Nor does its thread count among the workers, so the stream that ends the wait gets
+ * one.
  * Only for the thread that runs the command.
  */
 void queue_rest_begin(void);

@@ -91,8 +91,8 @@ static inline bool keeps_turn(const struct warp *warp, const struct insn *at)
 	return warp->other_count == 0 || (!warp->ahead && !warp_others_come_first(warp, at));
 }
 
-/* Runs from insn on until the running path is no longer one lane; returns the instruction to go on at, or NULL. Begins at a
- * cache line: 48 bytes behind the start of one, kernels of one lane took 1.05 times as long. */
+/* Runs from insn on until the running path is no longer one lane; returns the instruction to go on at, or NULL. The function's code
+ * begins at a cache line: when it began 48 bytes behind one, kernels of one lane took 1.05 times as long. */
 __attribute__((aligned(64)))
 static const struct insn *run_single_lane(struct warp *warp, const struct insn *insn, struct label_list *list)
 {
