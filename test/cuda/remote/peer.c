@@ -131,7 +131,7 @@ static void default_copies_in_all_directions(void)
 			CHECK(!memcmp(there, back, size));
 			use(to);
 			OK(cuMemsetD8(places[from].memory, 1, size));
-			OK(cuCtxSynchronize()); /* within a server, the fill does not wait, and the stream not for the fill */
+			OK(cuCtxSynchronize()); /* for the fill, which neither its call nor the stream of the copy waits for */
 			OK(cuMemcpyAsync(places[from].memory, places[to].memory, size, places[to].stream));
 			OK(cuStreamSynchronize(places[to].stream));
 			expect_at(places[from].memory, there, size);
@@ -550,7 +550,7 @@ static void rows_between_servers(void)
 }
 
 /* From memory of server 1 to an array of server 0, from there to an array of server 2, and to the host, in a stream of server 1.
- * What comes first is held, so no call may wait. */
+ * Earlier work of the stream is held, so no call may wait. */
 static void boxes_between_arrays(void)
 {
 	struct held held;
@@ -679,7 +679,7 @@ static void memory_of_another_server(int streams, int memory)
 	expect_at(places[streams].memory, there, size);
 	for (uint32_t i = 0; i < 3; i++)
 		expect_word(at + 3 * size + 12 * i, 2 * i + 1);
-	/* The memory is freed when the copies are complete; a fault would follow otherwise. */
+	/* cuMemFreeHost waits for the copies; otherwise a fault would follow. */
 	for (int i = 0; i < 20; i++)
 		OK(cuMemcpyDtoHAsync(pinned, at, 3 * size, stream));
 	OK(cuMemFreeHost(pinned));
@@ -780,7 +780,7 @@ static void *load(void *text)
 	return module;
 }
 
-/* Stream 1 waits for a copy, and thereby holds up the driver of server 1, which loads code. */
+/* The driver of server 1, which loads code, waits for stream 1, and stream 1 waits for a copy. */
 static void code_is_loaded(void)
 {
 	struct held held;
@@ -804,7 +804,7 @@ static void code_is_loaded(void)
 	OK(cuModuleUnload(module));
 }
 
-/* Each of the copies is a gate in the stream, and no memory for gates may be missing then. */
+/* Each copy needs a gate in the stream. The server must not allocate memory for gates then: its driver would wait for streams. */
 static void many_are_held(void)
 {
 	struct held held;

@@ -142,7 +142,7 @@ static CUmemoryPool make_host_pool(CUmemAllocationType type, CUmemLocationType p
 
 #define SIZE 5000
 
-/* Memory of the pool: kernels, copies, fills and the host use it, and it comes back when the stream reaches the free. */
+/* Kernels, copies, fills and the host use the pool's memory. It returns to the pool when the stream reaches the free. */
 static void expect_pool_of_host(CUmemoryPool pool, bool managed)
 {
 	CUdeviceptr memory, more, device, start_of;
@@ -172,7 +172,7 @@ static void expect_pool_of_host(CUmemoryPool pool, bool managed)
 	OK(cuMemAlloc(&device, SIZE));
 	host[4999] = 3;
 	OK(cuMemcpyAsync(device, memory, SIZE, stream));
-	/* The copy is before the free: whoever gets the memory does not change what is copied. */
+	/* The copy is before the free: the next owner of the memory does not change what is copied. */
 	OK(cuMemFreeAsync(memory, stream));
 	OK(cuMemFreeAsync(more, stream));
 	EXPECT(cuMemFreeAsync(memory, stream), CUDA_ERROR_INVALID_VALUE);
@@ -263,7 +263,7 @@ static void frees_are_in_the_order_of_streams(CUmemAllocationType type)
 	OK(cuMemAllocFromPoolAsync(&third, SIZE, pool, other));
 	CHECK(third == first);
 	EXPECT(cuMemAllocFromPoolAsync(&first, 1, pool, other), CUDA_ERROR_OUT_OF_MEMORY);
-	/* A freed allocation no longer counts, even if the stream has not reached the free. */
+	/* An allocation for which there is no room waits until the stream has reached a free. */
 	for (int i = 0; i < 50; i++) {
 		OK(cuMemsetD8Async(third, 1, SIZE - 2, stream));
 		OK(cuMemFreeAsync(third, stream));

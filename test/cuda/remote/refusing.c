@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A libcuda.so.1 that refuses single calls of the driver with the engine double, to which it passes all others, or that waits for
- * streams where the double does not. A worker loads it with --driver; HEADRACE_TEST_REFUSING names the file that says which calls.
+ * A libcuda.so.1 that passes calls to the driver with the engine double. It refuses single calls, or waits for streams where that
+ * driver does not. A worker loads it with --driver; HEADRACE_TEST_REFUSING names the file that says which calls.
  */
 #include "test/cuda/remote/refusing.h"
 

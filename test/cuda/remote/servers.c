@@ -136,7 +136,7 @@ static void memory_is_found(void)
 			OK(cuMemsetD32(places[i].memory, 77, words));
 			OK(cuStreamSynchronize(NULL)); /* here->stream does not wait for it */
 			OK(cuMemcpyHtoDAsync(places[i].memory + 4, there, 4, here->stream));
-			OK(cuStreamSynchronize(here->stream)); /* the copy below does not wait for it either */
+			OK(cuStreamSynchronize(here->stream)); /* the copy below does not wait for that stream either */
 			OK(cuMemcpy((CUdeviceptr)(uintptr_t)back, places[i].memory, 12));
 			CHECK(back[0] == 77 && back[1] == there[0] && back[2] == 77);
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls of different threads reach the device in the order in which the threads made them. Threads that end leave their connections
- * to others, which find nothing else of them. */
+ * to other threads, and nothing else. */
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>

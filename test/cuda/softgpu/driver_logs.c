@@ -268,7 +268,7 @@ static struct {
 } pair;
 static __thread int role = -1;
 
-/* In the thread of its role, a callback waits until the other one runs too, and removes it. */
+/* Each callback acts in one of the two threads only: it waits until the other callback runs too, and removes that one. */
 static void remove_the_other(void *data, CUlogLevel level, char *message, size_t length)
 {
 	(void)level, (void)message, (void)length;

@@ -219,7 +219,7 @@ static void damaged_images_are_refused(void)
 	}
 }
 
-/* Memory for this much is not there: the load must not try to allocate it. */
+/* The limit leaves no room for as much memory as the header says, so the load must not try to allocate it. */
 static void a_size_that_the_payload_cannot_have_is_refused_before_memory_is_allocated(void)
 {
 	struct rlimit before, less;

@@ -64,7 +64,7 @@ static void make_object(const char *section, uint16_t machine)
 	object_bytes = header.e_shoff + sizeof sections;
 }
 
-/* Moves the object's numbers of sections to where those are that need more than 16 bits. */
+/* Moves the object's section numbers to the first section, where numbers of more than 16 bits have their place. */
 static void extend_numbers(void)
 {
 	Elf64_Ehdr header;

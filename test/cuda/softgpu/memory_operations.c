@@ -276,8 +276,8 @@ static void who_waits_does_not_hold_up_sharing(void)
 	OK(cuMemFree(managed));
 }
 
-/* A stream looks at the word while the program ends the registration and unmaps the memory. The call waits for its own context
- * only, and the stream is of another one. */
+/* A stream looks at the word while the program ends the registration and unmaps the memory. The call that ends the registration
+ * waits for the memory's context only, and the stream is of another context. */
 static void registered_memory_may_go_while_a_stream_waits_for_it(void)
 {
 	for (int i = 0; i < 500; i++) {
