@@ -113,7 +113,7 @@ int adi_buffered_send(struct adi_comm *comm, int rank, int tag, const void *buf,
 	if (bytes && !class)
 		adi_stream_pack(&stream, segment + 1, bytes);
 	adi_message_send(&segment->request, comm, comm->context, rank, tag, segment + 1, class ? 0 : (MPI_Count)bytes, adi_type_byte,
-			 ADI_SEND_STANDARD);
+			 ADI_SEND_BUFFERED);
 	if (adi_request_test(&segment->request)) {
 		class = class ? class : segment->request.class;
 		sweep(buffer);

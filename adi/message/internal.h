@@ -165,6 +165,7 @@ struct adi_flow {
 	bool announces;              /* sender: the peer wants long messages announced, see adi_flow_announces */
 	bool told;                   /* receiver: it has asked the peer to announce long messages */
 	unsigned score;              /* receiver: see adi_flow_note_long */
+	unsigned receives;           /* sender: its posted receives of more than ADI_FLOW_LONG bytes from the peer */
 };
 #define ADI_FLOW_MESSAGE 176
 static_assert(sizeof(struct adi_unexpected) + 2 * sizeof(size_t) <= ADI_FLOW_MESSAGE, "what a message takes beside its data");
@@ -174,15 +175,15 @@ extern uint64_t adi_eager_max;     /* longest message that ch3 sends eagerly */
 extern unsigned adi_flow_announcing; /* number of peers that want long messages announced */
 #define ADI_FLOW_LONG 4096u /* bytes; a longer unexpected message costs more than a rendezvous */
 
-/* match.c: Returns whether any receive is posted that has no message yet. */
-bool adi_receives_wait(void);
+/* match.c: Returns whether a receive of more than ADI_FLOW_LONG bytes from a world rank is posted that has no message yet. */
+bool adi_receives_wait(int world);
 
 /* Returns whether a nonblocking send to a world rank should use rendezvous because such messages have come before their receives.
- * Only while this process has receives posted: a program may rely on it that a message of eager size leaves before the program
- * posts a receive. */
+ * Only while this process has such a receive from that rank posted: a program may rely on it that a message of eager size leaves
+ * before the program posts a receive. */
 static inline bool adi_flow_announces(int world, size_t bytes)
 {
-	return adi_flow_announcing && bytes > ADI_FLOW_LONG && adi_flow[world].announces && adi_receives_wait();
+	return adi_flow_announcing && bytes > ADI_FLOW_LONG && adi_flow[world].announces && adi_receives_wait(world);
 }
 
 /* Flags for ch3_send of a message to a world rank: CH3_SEND_SYNC if the peer holds too many unexpected messages. */

@@ -39,6 +39,28 @@ static inline struct adi_request *request_of(struct adi_queued *node)
 	return (struct adi_request *)((char *)node - offsetof(struct adi_request, node));
 }
 
+/* Long posted receives from any source. */
+static unsigned long_of_any;
+
+static __attribute__((noinline)) void long_add(int source, int change)
+{
+	unsigned *receives = source == MPI_ANY_SOURCE ? &long_of_any : &adi_flow[source].receives;
+	*receives += (unsigned)change;
+}
+
+bool adi_receives_wait(int world)
+{
+	return long_of_any > 0 || adi_flow[world].receives > 0;
+}
+
+/* Counts a posted receive, or one that is posted no longer. */
+static inline void count(const struct adi_request *request, int change)
+{
+	wild_count(&request->node.key, change);
+	if (request->capacity > ADI_FLOW_LONG)
+		long_add(request->node.key.source, change);
+}
+
 /* Of the first receives of all queues that match the message, returns the one that was posted first. found: that without
  * wildcards. */
 static __attribute__((noinline)) struct adi_queued **find_wild(const struct adi_key *key, struct adi_queued **found)
@@ -67,8 +89,8 @@ static inline struct adi_request *match_posted(const struct adi_key *key)
 	if (!node)
 		return NULL;
 	adi_table_pop(&posted, link);
-	wild_count(&node->key, -1);
 	struct adi_request *request = request_of(node);
+	count(request, -1);
 	request->posted = false;
 	return request;
 }
@@ -78,15 +100,10 @@ struct adi_request *adi_match_posted(const struct adi_key *key)
 	return match_posted(key);
 }
 
-bool adi_receives_wait(void)
-{
-	return posted.queues > 0;
-}
-
 static void posted_remove(struct adi_request *request)
 {
 	adi_table_remove(&posted, &request->node);
-	wild_count(&request->node.key, -1);
+	count(request, -1);
 	request->posted = false;
 }
 
@@ -246,7 +263,7 @@ void adi_receive_post(struct adi_request *request)
 	}
 	request->node.order = ++posts;
 	request->posted = true;
-	wild_count(key, 1);
+	count(request, 1);
 	adi_table_append(&posted, &request->node, adi_key_hash(key));
 }
 

@@ -37,7 +37,7 @@ static __attribute__((noinline)) int send_otherwise(const void *buf, MPI_Count c
 						    struct adi_comm *comm, enum adi_send_mode mode)
 {
 	struct adi_request request;
-	if (dest != MPI_PROC_NULL && mode == ADI_SEND_STANDARD && adi_comm_world(comm, dest) == adi_job.rank)
+	if (mode == ADI_SEND_STANDARD)
 		mode = ADI_SEND_COPY;
 	adi_message_send(&request, comm, comm->context, dest, tag, buf, count, type, mode);
 	int class = adi_request_wait(&request);

@@ -20,8 +20,9 @@ struct adi_request_class {
 	void (*destroy)(struct adi_request *request);
 };
 
-/* How to send. ADI_SEND_BUFFERED and ADI_SEND_COPY are of point-to-point only: into the attached buffer, and to this process
- * itself without waiting for the receive. */
+/* How to send. ADI_SEND_BUFFERED and ADI_SEND_COPY are of point-to-point only: from the attached buffer, and by a blocking call: to
+ * this process itself without waiting for the receive. Only ADI_SEND_STANDARD is announced if the peer asks for that
+ * (adi_flow_announces): the program may rely on the others not to wait for the receive. */
 enum adi_send_mode { ADI_SEND_STANDARD, ADI_SEND_SYNCHRONOUS, ADI_SEND_COPY, ADI_SEND_BUFFERED };
 
 struct adi_request {

@@ -140,7 +140,7 @@ static void send_go(struct adi_request *request, enum adi_send_mode mode)
 		return;
 	}
 	const struct adi_key *key = &request->node.key;
-	if (mode != ADI_SEND_SYNCHRONOUS && adi_flow_announces(peer->rank, request->bytes))
+	if (mode == ADI_SEND_STANDARD && adi_flow_announces(peer->rank, request->bytes))
 		mode = ADI_SEND_SYNCHRONOUS;
 	if (request->flat && mode != ADI_SEND_SYNCHRONOUS && !key->number &&
 	    adi_send_short(peer, key->context, key->tag, request->data, request->bytes)) {
