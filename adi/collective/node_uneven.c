@@ -50,9 +50,10 @@ struct senders {
 	uint64_t bits[NODE_RANKS_MAX / 64];
 };
 
-static void senders_add(struct senders *senders, int rank, bool sends)
+static void senders_set(struct senders *senders, int rank, bool sends)
 {
-	senders->bits[rank / 64] |= (uint64_t)sends << rank % 64;
+	uint64_t *bits = &senders->bits[rank / 64];
+	*bits = (*bits & ~((uint64_t)1 << rank % 64)) | (uint64_t)sends << rank % 64;
 }
 
 static bool senders_have(const struct senders *senders, int rank)
@@ -79,6 +80,13 @@ static bool is_long(const struct side *side, int rank, size_t limit)
 	int i = block_of(side, rank);
 	MPI_Count bytes = i < 0 ? 0 : adi_block_bytes(side->blocks, i);
 	return bytes > 0 && (size_t)bytes > limit;
+}
+
+/* What this rank knows before it has looked into the segment: its own sizes. If a rank has died, it may not look at all. */
+static void senders_start(struct senders *senders, const struct adi_comm *comm, struct side receive, size_t limit)
+{
+	for (int i = 0; i < comm->size; i++)
+		senders_set(senders, i, i != comm->rank && is_long(&receive, i, limit));
 }
 
 static bool any_long(const struct adi_comm *comm, const struct side *send, const struct senders *senders, size_t limit)
@@ -155,13 +163,22 @@ static int write_blocks(const struct adi_comm *comm, struct node_state *node, co
 	return class;
 }
 
+static int await_size(const struct adi_comm *comm, const struct node_state *node, int rank, size_t *all, struct senders *senders)
+{
+	int class = adi_node_await_some(comm, node, rank, all);
+	/* The rank has not taken this step, so it sends no message either. */
+	if (class == MPI_ERR_TRUNCATE)
+		senders_set(senders, rank, false);
+	return class;
+}
+
 /* Reads this rank's block from what a rank has written, or learns that the block is a message. */
 static int read_block(const struct adi_comm *comm, const struct node_state *node, int writer, const struct adi_blocks *receive,
 		      int i, size_t limit, struct senders *senders)
 {
 	size_t all, bytes = (size_t)adi_block_bytes(receive, i);
 	uint32_t place[2] = { 0 }; /* begin and end */
-	int class = adi_node_await_some(comm, node, writer, &all);
+	int class = await_size(comm, node, writer, &all, senders);
 	if (class)
 		return class;
 	const char *from = adi_node_data(node, writer, all);
@@ -169,7 +186,7 @@ static int read_block(const struct adi_comm *comm, const struct node_state *node
 		memcpy(place, from + (size_t)comm->rank * sizeof *place, sizeof place);
 	else /* the writer had an error, but sends its long blocks all the same. This rank can only suppose that the sizes agree */
 		place[0] = bytes > limit ? LONG : 0;
-	senders_add(senders, writer, place[0] & LONG);
+	senders_set(senders, writer, place[0] & LONG);
 	if (place[0] & LONG && bytes > limit)
 		return MPI_SUCCESS;
 	place[0] &= ~LONG;
@@ -183,10 +200,10 @@ static int gather_one(const struct adi_comm *comm, const struct node_state *node
 		      size_t limit, struct senders *senders)
 {
 	size_t bytes = (size_t)adi_block_bytes(receive, i), theirs;
-	int class = adi_node_await_some(comm, node, i, &theirs);
+	int class = await_size(comm, node, i, &theirs, senders);
 	if (class)
 		return class;
-	senders_add(senders, i, theirs > limit);
+	senders_set(senders, i, theirs > limit);
 	if (theirs > limit && bytes > limit)
 		return MPI_SUCCESS; /* the message's bytes are compared when it arrives */
 	if (theirs != bytes)
@@ -270,14 +287,15 @@ int adi_node_gatherv(struct adi_comm *comm, const struct adi_blocks *send, const
 {
 	size_t limit = limit_of_one(comm);
 	bool at_root = comm->rank == root;
+	struct side from = { at_root ? receive : NULL, -1 };
 	struct senders senders = { { 0 } };
+	senders_start(&senders, comm, from, limit);
 	int class = adi_node_enter(comm, comm->node);
 	if (!class)
 		class = gather_short(comm, send, receive, root, limit, &senders);
 	if (!class && at_root && send)
 		class = adi_node_copy_own(send, 0, receive, root);
-	int other = exchange_long(comm, (struct side){ at_root ? NULL : send, root }, (struct side){ at_root ? receive : NULL, -1 },
-				  &senders, limit);
+	int other = exchange_long(comm, (struct side){ at_root ? NULL : send, root }, from, &senders, limit);
 	return class ? class : other;
 }
 
@@ -285,14 +303,15 @@ int adi_node_scatterv(struct adi_comm *comm, const struct adi_blocks *send, cons
 {
 	size_t limit = limit_of_several(comm, NODE_PIECE);
 	bool at_root = comm->rank == root;
+	struct side from = { at_root ? NULL : receive, root };
 	struct senders senders = { { 0 } };
+	senders_start(&senders, comm, from, limit);
 	int class = adi_node_enter(comm, comm->node);
 	if (!class)
 		class = scatter_short(comm, send, receive, root, limit, &senders);
 	if (!class && at_root && receive)
 		class = adi_node_copy_own(send, root, receive, 0);
-	int other = exchange_long(comm, (struct side){ at_root ? send : NULL, -1 }, (struct side){ at_root ? NULL : receive, root },
-				  &senders, limit);
+	int other = exchange_long(comm, (struct side){ at_root ? send : NULL, -1 }, from, &senders, limit);
 	return class ? class : other;
 }
 
@@ -350,6 +369,7 @@ int adi_node_alltoallv(struct adi_comm *comm, const struct adi_blocks *send, con
 		adi_schedule_none(comm);
 		return class ? class : exchange_pair(comm, send, receive);
 	}
+	senders_start(&senders, comm, (struct side){ receive, -1 }, limit);
 	if (!class)
 		class = alltoall_short(comm, send, receive, limit, &senders);
 	if (!class)
