@@ -70,6 +70,7 @@ static int add_part(struct parts *parts, MPI_Count count, MPI_Aint stride, MPI_A
 {
 	parts->length[parts->n] = 1;
 	parts->place[parts->n] = place;
+	parts->type[parts->n] = MPI_DATATYPE_NULL;
 	return PMPI_Type_create_hvector_c(count, 1, stride, type, &parts->type[parts->n++]);
 }
 
