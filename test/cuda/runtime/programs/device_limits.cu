@@ -61,6 +61,9 @@ static void printing()
 	EXPECT(printed(1, 10) == numbers(0, 10));
 	EXPECT(printed(1, 95) == numbers(85, 10));
 	EXPECT(printed(7, 4) == numbers(402, 2) + numbers(500, 4) + numbers(600, 4));
+	/* The size is set before the first launch that prints. */
+	EXPECT(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 1 << 20) == cudaErrorInvalidValue);
+	CHECK(cudaDeviceReset());
 	CHECK(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 1 << 20));
 	EXPECT(printed(7, 4) == numbers(0, 4) + numbers(100, 4) + numbers(200, 4) + numbers(300, 4) + numbers(400, 4) +
 					numbers(500, 4) + numbers(600, 4));
