@@ -32,9 +32,11 @@ uint64_t unpack_zstd_most(const void *from, size_t bytes)
 		uint32_t magic;
 		memcpy(&magic, at, sizeof magic);
 		if (magic != ZSTD_MAGICNUMBER)
-			return UINT64_MAX;
+			return most; /* nvcc makes no other frames */
 		unsigned char descriptor = at[4];
 		bool last = false;
+		if ((size_t)(end - at) < 4 + frame_head(descriptor))
+			return most;
 		for (at += 4 + frame_head(descriptor); !last; at += 3) {
 			if (end - at < 3)
 				return most; /* cut off: it holds no more */
