@@ -254,7 +254,10 @@ static bool has_failed(void)
 
 void rc_copy_await_memory(uint64_t address, uint64_t size)
 {
-	rc_peer_settle_memory(address, size);
+	struct rc_thread *thread = rc_thread_get();
+	/* A thread of this library may be the one that makes such a copy. */
+	if (!thread || !thread->own)
+		rc_peer_settle_memory(address, size);
 	while (rc_copy_pending(address, size)) {
 		struct timespec until;
 		rc_delay_flush_all(); /* the copies may not have been sent */

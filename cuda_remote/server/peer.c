@@ -149,6 +149,7 @@ CUresult serve_peer_flush(struct server_call *call)
 /* ---- gates ---- */
 
 static void (*written)(void); /* NULL: the driver needs no hint */
+static pthread_once_t written_once = PTHREAD_ONCE_INIT;
 
 static void find_written(void)
 {
@@ -316,11 +317,15 @@ CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t st
 {
 	if (!driver.cuStreamWaitValue32_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, find_written);
+	struct timespec until;
+	int error = 0;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LOAD_WAITS_S;
+	pthread_once(&written_once, find_written);
 	pthread_mutex_lock(&lock);
-	while (exclusive && !(id & OF_COPY) && !broken)
-		pthread_cond_wait(&gates_change, &lock);
+	/* Not longer: the driver that loads code may wait for a stream that a later call lets go on. */
+	while (exclusive && !(id & OF_COPY) && !broken && !error)
+		error = pthread_cond_timedwait(&gates_change, &lock, &until);
 	struct page *page;
 	CUresult result = CUDA_SUCCESS;
 	while (!(page = page_with_room()) && result == CUDA_SUCCESS) {
@@ -432,8 +437,9 @@ void server_gates_load_begin(void)
 {
 	struct timespec until;
 	int error = 0;
+	pthread_once(&written_once, find_written);
 	pthread_mutex_lock(&lock);
-	if (pages && !written) {
+	if (!written) {
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec += LOAD_WAITS_S;
 		while (n_held && !broken && !error)

@@ -3,10 +3,13 @@
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/server/internal.h"
 
-/* Chunks of copies are issued, and times between events asked for, outside of the call order. A thread that destroys a stream, an
- * event or a context holds this for writing, so that no stream is destroyed while a chunk is being issued to it, and no event while
- * its time is asked for. */
+/* Chunks of copies are issued, and times between events asked for, outside of the call order. A thread that destroys a stream or a
+ * context holds this for writing, so that no stream is destroyed while a chunk is being issued to it, and no context while the time
+ * of its events is asked for. */
 static pthread_rwlock_t streams = PTHREAD_RWLOCK_INITIALIZER;
+/* A thread that destroys an event, or asks for its time, holds this. It is not held for long, unlike `streams`: a driver may delay
+ * the issue of a chunk. */
+static pthread_mutex_t events = PTHREAD_MUTEX_INITIALIZER;
 
 CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream)
 {
@@ -106,9 +109,11 @@ static CUresult give_elapsed(struct server_call *call, const struct rc_wire_even
 	void *start, *end;
 	float milliseconds;
 	pthread_rwlock_rdlock(&streams);
+	pthread_mutex_lock(&events);
 	bool known = server_object(RC_KIND_EVENT, args->start, &start) == CUDA_SUCCESS &&
 		     server_object(RC_KIND_EVENT, args->event, &end) == CUDA_SUCCESS &&
 		     elapsed(&milliseconds, start, end) == CUDA_SUCCESS;
+	pthread_mutex_unlock(&events);
 	pthread_rwlock_unlock(&streams);
 	return known ? server_give_bytes(call, &milliseconds, sizeof milliseconds) : CUDA_SUCCESS;
 }
@@ -133,13 +138,13 @@ CUresult serve_event_destroy(struct server_call *call)
 	void *event;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	server_streams_lock();
+	pthread_mutex_lock(&events);
 	CUresult result = server_object(RC_KIND_EVENT, args.hEvent, &event);
 	if (result == CUDA_SUCCESS) {
 		result = driver.cuEventDestroy_v2(event);
 		server_object_unbind(args.hEvent);
 	}
-	server_streams_unlock();
+	pthread_mutex_unlock(&events);
 	return result;
 }
 

@@ -522,7 +522,7 @@ static bool uses_context(const struct rc_peer_op *op, CUcontext context)
 
 static bool side_within(const struct rc_peer_side *side, uint64_t address, uint64_t size)
 {
-	return !side->array && side->box.device - address < size;
+	return !side->array && side->box.device < address + size && address < side->box.device + rc_box_extent(&side->box);
 }
 
 static bool uses_memory(const struct rc_peer_op *op, uint64_t address, uint64_t size)

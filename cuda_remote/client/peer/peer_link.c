@@ -300,7 +300,7 @@ void rc_peer_link_await(const struct rc_peer_op *op)
 	pthread_mutex_unlock(&lock);
 	if (late)
 		hr_log(HR_LOG_WARN, "copies from server %s to %s go by way of this process: the connection between the two is not "
-		       "open after %u s; does a stream wait for this thread?",
+		       "open after %u s; perhaps a stream waits for a later call of this thread",
 		       pair->from->first->server, pair->to->first->server, OPENING_S + rc_peer_measuring_ms() / 1000);
 }
 
