@@ -23,11 +23,12 @@
 static uint8_t *target;
 static uint64_t copied;
 
+/* The types are those of the functions, so that the compiler notices if one changes. */
+__typeof__(peer_way_open) __wrap_peer_way_open;
 CUresult __wrap_peer_way_open(struct peer_device *device, const struct rc_wire_peer_plan *plan, const struct rc_wire_box *box,
-			      uint32_t index, struct peer_way *way);
-CUresult __wrap_peer_way_open(struct peer_device *device, const struct rc_wire_peer_plan *plan, const struct rc_wire_box *box,
-			      uint32_t index, struct peer_way *way)
+			      uint32_t index, bool trial, struct peer_way *way)
 {
+	(void)trial;
 	bool none = plan->way == RC_PEER_BY_NONE;
 	*way = (struct peer_way){ .device = device, .box = *box, .index = index, .way = plan->way,
 				  .buffers = none ? 0 : plan->buffers, .chunk = none ? 1u << 30 : plan->chunk };
@@ -40,7 +41,7 @@ CUresult __wrap_peer_way_open(struct peer_device *device, const struct rc_wire_p
 	return CUDA_SUCCESS;
 }
 
-CUresult __wrap_peer_way_copy(struct peer_way *way, unsigned buffer, uint64_t offset, uint64_t len, bool to_device);
+__typeof__(peer_way_copy) __wrap_peer_way_copy;
 CUresult __wrap_peer_way_copy(struct peer_way *way, unsigned buffer, uint64_t offset, uint64_t len, bool to_device)
 {
 	uint64_t bytes = rc_box_bytes(&way->box);
@@ -51,7 +52,7 @@ CUresult __wrap_peer_way_copy(struct peer_way *way, unsigned buffer, uint64_t of
 	return CUDA_SUCCESS;
 }
 
-CUresult __wrap_peer_way_wait(struct peer_way *way, unsigned buffer);
+__typeof__(peer_way_wait) __wrap_peer_way_wait;
 CUresult __wrap_peer_way_wait(struct peer_way *way, unsigned buffer)
 {
 	if (buffer >= way->buffers)
@@ -59,7 +60,7 @@ CUresult __wrap_peer_way_wait(struct peer_way *way, unsigned buffer)
 	return CUDA_SUCCESS;
 }
 
-CUresult __wrap_peer_way_finish(struct peer_way *way);
+__typeof__(peer_way_finish) __wrap_peer_way_finish;
 CUresult __wrap_peer_way_finish(struct peer_way *way)
 {
 	free(way->memory);
