@@ -331,13 +331,29 @@ static bool completes_alone(const void *bytes, void *room, int len)
 	return done;
 }
 
-/* After many long messages without receives, such messages are announced: a send waits for its receive. Not if the sender has
- * posted no receive. After many announced messages that found their receives, messages are sent eagerly again. */
+/* A blocking send of spaced bytes, which the next rank does not receive yet, returns. */
+static void blocking_is_not_announced(void *room, int len)
+{
+	MPI_Datatype spaced;
+	unsigned char *bytes = malloc(2 * (size_t)len);
+	memset(bytes, 7, 2 * (size_t)len);
+	MPI_Type_vector(len, 1, 2, MPI_BYTE, &spaced);
+	MPI_Type_commit(&spaced);
+	MPI_Send(bytes, 1, spaced, next, 60, MPI_COMM_WORLD);
+	MPI_Recv(room, len, MPI_BYTE, previous, 60, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	CHECK(!memcmp(room, bytes, (size_t)len));
+	MPI_Type_free(&spaced);
+	free(bytes);
+}
+
+/* After many long messages without receives, such messages are announced: a nonblocking send waits for its receive. Not if the sender
+ * has posted no long receive from the same rank. After many announced messages that found their receives, messages are sent eagerly
+ * again. */
 static void announced(void)
 {
 	enum { N = 64, LEN = 8000, WINDOWS = 20 };
-	static unsigned char out[LEN], in[N][LEN];
-	MPI_Request request[2 * N], receive;
+	static unsigned char out[LEN], in[N][LEN], later[LEN];
+	MPI_Request request[2 * N], receive[2];
 	bool eager = !getenv("HEADRACE_EAGER_MAX");
 	if (size == 1)
 		return;
@@ -350,8 +366,12 @@ static void announced(void)
 		MPI_Recv(in[i], LEN, MPI_BYTE, previous, 61, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	MPI_Waitall(N, request, MPI_STATUSES_IGNORE);
 	CHECK(completes_alone(out, in[0], LEN) == eager);
-	MPI_Irecv(NULL, 0, MPI_BYTE, previous, 63, MPI_COMM_WORLD, &receive);
+	MPI_Irecv(NULL, 0, MPI_BYTE, next, 63, MPI_COMM_WORLD, &receive[0]);
+	CHECK(completes_alone(out, in[0], LEN) == eager);
+	MPI_Irecv(later, LEN, MPI_BYTE, next, 65, MPI_COMM_WORLD, &receive[1]);
 	CHECK(!completes_alone(out, in[0], LEN));
+	if (eager)
+		blocking_is_not_announced(in[0], LEN);
 	for (int window = 0; window < WINDOWS; window++) {
 		for (int i = 0; i < N; i++)
 			MPI_Irecv(in[i], LEN, MPI_BYTE, previous, 61, MPI_COMM_WORLD, &request[i]);
@@ -364,8 +384,9 @@ static void announced(void)
 	}
 	settle();
 	CHECK(completes_alone(out, in[0], LEN) == eager);
-	MPI_Send(NULL, 0, MPI_BYTE, next, 63, MPI_COMM_WORLD);
-	MPI_Wait(&receive, MPI_STATUS_IGNORE);
+	MPI_Send(NULL, 0, MPI_BYTE, previous, 63, MPI_COMM_WORLD);
+	MPI_Send(NULL, 0, MPI_BYTE, previous, 65, MPI_COMM_WORLD);
+	MPI_Waitall(2, receive, MPI_STATUSES_IGNORE);
 }
 
 int main(int argc, char **argv)
