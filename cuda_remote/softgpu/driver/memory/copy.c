@@ -2,6 +2,7 @@
 /* Copies and fills of linear memory: checks, submission, and the work itself. */
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 
+#include "cuda_remote/fill_way.h"
 #include "cuda_remote/softgpu/driver/texture/array.h"
 #include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
@@ -9,7 +10,6 @@
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 #include "cuda_remote/softgpu/space/space.h"
 #include "rdma_channel/base/copy_rows.h"
-#include "rdma_channel/base/fill_way.h"
 #include "rdma_channel/base/stream_copy.h"
 #include "rdma_channel/clock.h"
 
@@ -99,8 +99,23 @@ static bool may_stream(const uint8_t *to, const uint8_t *from, size_t bytes)
 	return bytes >= STREAM_PART && (to + bytes <= from || from + bytes <= to);
 }
 
+/* Copies one word that a stream or a kernel may wait for. Release: what was copied before is visible to who sees the word; pairs
+ * with the acquire of stream/memop.c. False: the bytes are no word. */
+static bool copy_word(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	if ((bytes != 4 && bytes != 8) || (uintptr_t)to % bytes || (uintptr_t)from % bytes)
+		return false;
+	if (bytes == 8)
+		__atomic_store_n((uint64_t *)to, *(const uint64_t *)from, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((uint32_t *)to, *(const uint32_t *)from, __ATOMIC_RELEASE);
+	return true;
+}
+
 static void copy_row(uint8_t *to, const uint8_t *from, size_t bytes, bool streaming)
 {
+	if (copy_word(to, from, bytes))
+		return;
 	if (streaming && may_stream(to, from, bytes)) {
 		hr_copy_streaming(to, from, bytes);
 		hr_copy_streamed();
