@@ -5,8 +5,8 @@ dist_headrace_HEADERS = rdma_channel/include/headrace/channel.h
 # Logging and settings, for every layer.
 noinst_LTLIBRARIES += rdma_channel/base/libhrbase.la
 rdma_channel_base_libhrbase_la_SOURCES = \
-	rdma_channel/base/copy.h rdma_channel/base/copy_rows.c rdma_channel/base/copy_rows.h rdma_channel/base/fill_way.c \
-	rdma_channel/base/fill_way.h rdma_channel/base/log.c rdma_channel/base/log.h \
+	rdma_channel/base/copy.h rdma_channel/base/copy_rows.c rdma_channel/base/copy_rows.h \
+	rdma_channel/base/log.c rdma_channel/base/log.h \
 	rdma_channel/base/setting.c rdma_channel/base/setting.h rdma_channel/base/stream_copy.h
 
 # The whole channel, for what links it statically; ib/local.mk adds its transport to LIBADD.

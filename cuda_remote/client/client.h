@@ -39,8 +39,8 @@
 
 #include "cuda_remote/api/calls.h"
 #include "cuda_remote/door/server_name.h"
+#include "cuda_remote/fill_way.h"
 #include "cuda_remote/wire.h"
-#include "rdma_channel/base/fill_way.h"
 #include "rdma_channel/base/log.h"
 
 #include <cuda.h>

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Graphs and captures. The software GPU and the forwarding client each compile these files for their library.
+# Graphs and captures, and what else the software GPU and the forwarding client each compile for their library.
 GRAPH_TWICE = cuda_remote/graph/graph_twice.c
 GRAPH_SOURCES = \
 	cuda_remote/handle.c \
 	cuda_remote/handle.h \
+	cuda_remote/fill_way.c \
+	cuda_remote/fill_way.h \
 	cuda_remote/graph/capture.c \
 	cuda_remote/graph/capture.h \
 	cuda_remote/graph/driver.h \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rdma_channel/base/fill_way.h"
+#include "cuda_remote/fill_way.h"
 
 #include "rdma_channel/base/setting.h"
 

@@ -5,8 +5,8 @@
  * share a cache, writing past it takes longer. The processors of a virtual machine move, so the writer measures both ways (or does
  * as HEADRACE_FILL_CACHE says). All writes of one struct hr_fill_way have the same size.
  */
-#ifndef HR_BASE_FILL_WAY_H
-#define HR_BASE_FILL_WAY_H
+#ifndef RC_FILL_WAY_H
+#define RC_FILL_WAY_H
 
 #include <stdbool.h>
 #include <stdint.h>
