@@ -100,6 +100,7 @@ adi_libheadrace_mpifort_la_SOURCES = \
 	adi/fortran/attributes.c adi/fortran/callbacks.c adi/fortran/convert.c adi/fortran/environment.c \
 	adi/fortran/fortran.h adi/fortran/removed.c adi/fortran/sections.c adi/fortran/sections.h adi/fortran/strings.c
 nodist_adi_libheadrace_mpifort_la_SOURCES = $(HR_MPI_FORTRAN_C) $(HR_MPI_FORTRAN_90)
+adi_libheadrace_mpifort_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_FORTRAN_CPPFLAGS)
 adi_libheadrace_mpifort_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 adi_libheadrace_mpifort_la_FCFLAGS = $(AM_FCFLAGS) -Jadi/fortran
 adi_libheadrace_mpifort_la_LIBADD = adi/libmpi_abi.la
