@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Chooses between writes through the cache and past it, by the mean times of both. */
 #include "cuda_remote/fill_way.h"
 
 #include "rdma_channel/base/setting.h"

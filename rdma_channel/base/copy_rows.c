@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Packs and spreads rows of whole words that are close together, by AVX-512 where the processor has it. */
 #include "rdma_channel/base/copy_rows.h"
 
 #if defined(__x86_64__)
