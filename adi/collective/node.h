@@ -8,9 +8,9 @@
  * each slot, and a ring of NODE_RING bytes.
  *
  * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: the
- * number of the blocking collective in the communicator, and in the last NODE_STEP_BITS bits the number of the step in it. So ranks
- * whose counts disagree, and that take different numbers of steps, agree again in the next collective. slot_of says which slot of a
- * rank is for its data of a step. Data of more than NODE_CHUNK bytes, and if the processors are far apart those of more than
+ * number of the blocking collective in the communicator, and in the last NODE_STEP_BITS bits the number of the step in it. If
+ * counts disagree, ranks take different numbers of steps in a collective, but number the steps of the next collective alike. slot_of
+ * says which slot of a rank is for its data of a step. Data of more than NODE_CHUNK bytes, and if the processors are far apart those of more than
  * NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word has one writer,
  * the rank to which it belongs.
  *	on write    The writer waits until done >= the step for which it last used the slot at all ranks: then nobody reads what the
@@ -45,8 +45,8 @@
 #define NODE_SLOTS 16
 /* More ranks than this use messages. */
 #define NODE_RANKS_MAX 256
-/* A collective with more steps than these bits can number uses the numbers of the next collectives too; then the ranks agree on the
- * numbers only if their counts agree. A step has at least 16 KiB of a longer block, so only blocks of 16 GiB have so many steps. */
+/* If a collective has more steps than these bits can number, it uses the numbers of the next collectives too. The ranks then number
+ * alike only if their counts agree. A step carries 1 KiB of each block or more, so this takes blocks of 1 GiB at least. */
 #define NODE_STEP_BITS 20
 #define NODE_LAST_STEP (((uint64_t)1 << NODE_STEP_BITS) - 1)
 #define NODE_CHUNK 8192

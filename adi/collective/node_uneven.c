@@ -211,7 +211,7 @@ static int gather_one(const struct adi_comm *comm, const struct node_state *node
 	return bytes ? adi_node_get(adi_node_data(node, i, bytes), receive, i, 0, bytes) : MPI_SUCCESS;
 }
 
-/* A rank whose block is empty or long writes too, but only the block's size. */
+/* If the rank's block is empty or long, the rank writes only the block's size. */
 static int gather_write(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, size_t limit)
 {
 	MPI_Count total = adi_block_bytes(send, 0);

@@ -2,8 +2,9 @@
 /*
  * Attributes in Fortran: MPI 5.0, sections 7.7 and 19.3.7. A key's extra state in C is a struct with the callbacks of the
  * program. It is never freed, because objects may have attributes of a key that was freed. An attribute that C has set is seen
- * in Fortran as the address. One that Fortran has set is in a cell, whose address C sees. The delete callback of a key of
- * Fortran frees the cell; a cell of a key of C stays, because copies of the object may share it.
+ * in Fortran as the address. If Fortran sets an attribute, its value is stored in a cell, and C gets the cell's address.
+ * The delete callback of a key that Fortran created frees the cell. The cell of a key that C created is never freed,
+ * because copies of the object may share it.
  */
 #include "adi/fortran/fortran.h"
 

@@ -716,7 +716,8 @@ CUresult rc_early_copy(struct rc_link *link, const struct rc_wire_box *box, cons
 		       bool *sent);
 /* Called before a call gets its number. Sends the sources that have changed, if the call could let a copy's stream go on. */
 CUresult rc_early_before(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
-/* Called before the worker is told that a host function has ended, which lets a stream go on too. Sends the changed sources. */
+/* Sends the sources that have changed. Called before the client tells the worker that a host function has ended, because a stream
+ * goes on then. */
 CUresult rc_early_host_done(struct rc_session *session);
 /* True if such a copy reads these bytes, and is not in this stream of this session (a handle; CUDA's own streams count as other
  * ones). */

@@ -182,7 +182,8 @@ static bool have_one_source(const struct early *a, const struct early *b)
 	       a->pitch == b->pitch && a->slice == b->slice;
 }
 
-/* Enters the copy, whose bytes and stream are known, into the chain of its source, or as a chain. */
+/* Adds the copy to the chain of copies from its source. If there is no such chain, the copy begins one. The bytes and the stream of
+ * the copy are set. */
 static void enchain(struct rc_early_table *table, const struct early *copy)
 {
 	uint16_t i = place_of(table, copy), *last = &table->source[((uintptr_t)copy->host >> 2) * 0x9e3779b1u / 64 % SOURCES];

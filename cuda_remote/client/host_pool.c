@@ -293,7 +293,8 @@ static void end_marks(struct mark *list)
 	}
 }
 
-/* The first pending free whose number is above after, and at most last. Under the lock. */
+/* Returns the first pending free with a number greater than `after` and not greater than `last`; NULL: there is none. Under the
+ * lock. */
 static struct freed *pending_after(uint64_t after, uint64_t last)
 {
 	struct freed *freed = pending;

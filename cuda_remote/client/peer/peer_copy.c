@@ -2,8 +2,8 @@
 /*
  * Copies between servers by way of this process: with HEADRACE_PEER=client, if there is no link, and if an end is an array. For
  * each server that is a target, a thread of this library copies piece by piece into a buffer and from there to the target. It
- * calls the driver API like a thread of the program, in streams of its own, which wait for nothing but these copies. The thread
- * also makes the copies whose stream is of another server than their memory; these need no buffer.
+ * calls the driver API like a thread of the program, in streams of its own, which wait for nothing but these copies. If
+ * the stream of a copy belongs to another server than the memory, this thread makes the copy too, and uses no buffer.
  */
 #include "cuda_remote/client/peer/peer.h"
 

@@ -795,7 +795,7 @@ static void code_is_loaded(void)
 	OK(cuStreamWaitEvent(places[1].stream, places[0].event, 0));
 	OK(cuMemcpyPeerAsync(places[1].memory, places[1].context, places[0].memory, places[0].context, BYTES, places[1].stream));
 	CHECK(!pthread_create(&thread, NULL, load, (void *)(uintptr_t)test_program("double\nappend nothing\n")));
-	usleep(200000); /* the load begins; if it does not, the test shows less */
+	usleep(200000); /* time for the load to begin; the results are the same if it begins later */
 	release(&held);
 	OK(cuStreamSynchronize(places[1].stream));
 	CHECK(!pthread_join(thread, &module));
