@@ -7,12 +7,12 @@
  * Layout: a header; then for each rank a line `done` and SLOTS slots of one line; then for each rank the data: NODE_CHUNK bytes for
  * each slot, and a ring of NODE_RING bytes.
  *
- * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: the
- * number of the blocking collective in the communicator, and in the last NODE_STEP_BITS bits the number of the step in it. If
- * counts disagree, ranks take different numbers of steps in a collective, but number the steps of the next collective alike. slot_of
- * says which slot of a rank is for its data of a step. Data of more than NODE_CHUNK bytes, and if the processors are far apart those of more than
- * NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says where. Every word has one writer,
- * the rank to which it belongs.
+ * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks:
+ * the number of the blocking collective in the communicator, and in the last NODE_STEP_BITS bits the number of the step in it.
+ * If counts disagree, ranks take different numbers of steps in a collective, but number the steps of the next collective alike.
+ * slot_of says which slot of a rank is for its data of a step. Data of more than NODE_CHUNK bytes, and if the processors are
+ * far apart those of more than NODE_SHORT bytes, lie in the rank's ring, behind the last such data of the rank. The slot says
+ * where. Every word has one writer, the rank to which it belongs.
  *	on write    The writer waits until done >= the step for which it last used the slot at all ranks: then nobody reads what the
  *	            slot holds. For the ring it waits until done >= the step of the last data that lie where it will write. It
  *	            writes the data and then stores seq in the slot's flag (release). The slot also has the bytes of the rank's data
