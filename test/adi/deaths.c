@@ -281,8 +281,12 @@ static int fetch(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (is_victim())
 		die();
-	int class = MPI_Fetch_and_op(&one, &old, MPI_LONG, VICTIM, 0, MPI_SUM, win);
-	return class ? class : MPI_Win_flush(VICTIM, win);
+	/* One that comes before the victim's end succeeds. */
+	int class;
+	while ((class = MPI_Fetch_and_op(&one, &old, MPI_LONG, VICTIM, 0, MPI_SUM, win)) == MPI_SUCCESS &&
+	       (class = MPI_Win_flush(VICTIM, win)) == MPI_SUCCESS)
+		;
+	return class;
 }
 
 /* Over verbs the adapter executes the operations, from the second one on. */
