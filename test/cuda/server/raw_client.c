@@ -38,13 +38,20 @@ static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	return 0;
 }
 
+static void chunk_done(void *context, int error, size_t bytes)
+{
+	raw_t *raw = context;
+	(void)bytes;
+	raw->chunks += !error;
+}
+
 static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	raw_t *raw = context;
-	(void)sink;
 	if (raw->chunks < sizeof raw->copy / sizeof *raw->copy && incoming->header_len >= sizeof *raw->copy)
 		memcpy(&raw->copy[raw->chunks], incoming->header, sizeof *raw->copy);
-	raw->chunks++;
+	sink->done = chunk_done; /* the payload is discarded */
+	sink->context = raw;
 	return 0;
 }
 

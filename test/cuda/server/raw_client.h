@@ -24,7 +24,7 @@ typedef struct raw {
 	int failed;                          /* the connection's error; 0: it lives */
 	uint8_t token[RC_DOOR_TOKEN_BYTES];  /* of the session */
 	bool deaf;                           /* makes no progress after a send: replies stay unread */
-	unsigned replies, hosts, chunks;     /* arrived */
+	unsigned replies, hosts, chunks;     /* arrived with all their bytes */
 	uint64_t copy[1024];                 /* of the first chunks: which copy they are of */
 	uint64_t freed;                      /* of the last CREDIT */
 	struct rc_wire_reply reply;          /* the last one */
