@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers of mpi_f08 that are sections of arrays: functions whose buffer is used after they return get a descriptor, so that
- * the compiler makes no copy of a section that is not contiguous.
+ * Sections of arrays as buffers of mpi_f08. A nonblocking function uses its buffer after it has returned. Its buffer is passed by
+ * descriptor, so the compiler makes no temporary copy of a section that is not contiguous.
  */
 #ifndef ADI_FORTRAN_SECTIONS_H
 #define ADI_FORTRAN_SECTIONS_H
