@@ -26,6 +26,7 @@ typedef struct softgpu_allocation {
 	bool hidden;            /* mapped without access rights: kernels and copies do not find it */
 	bool sync_memops;       /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on it always wait */
 	bool imported;          /* created by another process */
+	bool freeing;           /* a stream frees it when it comes there */
 	bool kept;              /* registered memory that stays mapped */
 	bool given;             /* kept memory: another process reads what copies write */
 	const void *owner;      /* set by the caller: the context */

@@ -447,6 +447,7 @@ static record_t *new_record(const softgpu_allocation_t *want)
 	__atomic_store_n(&record->allocation.hidden, want->hidden, __ATOMIC_RELAXED);
 	record->allocation.sync_memops = want->sync_memops;
 	record->allocation.imported = want->imported;
+	record->allocation.freeing = false;
 	record->pages_bytes = 0;
 	record->file = 0;
 	record->window = NULL;
@@ -790,6 +791,17 @@ bool softgpu_space_set_sync(uint64_t base, bool sync_memops)
 		record->allocation.sync_memops = sync_memops;
 	pthread_mutex_unlock(&space.lock);
 	return record;
+}
+
+bool softgpu_space_set_freeing(uint64_t base)
+{
+	pthread_mutex_lock(&space.lock);
+	record_t *record = starts_at(base);
+	bool first = record && !record->allocation.freeing;
+	if (first)
+		record->allocation.freeing = true;
+	pthread_mutex_unlock(&space.lock);
+	return first;
 }
 
 /* Moves the bytes at an address into a new file and maps the file at the same address. */

@@ -117,6 +117,8 @@ int softgpu_space_map(softgpu_allocation_t *want, uint64_t at, int file, uint64_
 /* Change fields of the allocation that starts at base. Return false if no allocation starts there. */
 bool softgpu_space_set_access(uint64_t base, bool hidden, bool read_only);
 bool softgpu_space_set_sync(uint64_t base, bool sync_memops);
+/* Notes that a stream will free the allocation. False also if one will already. */
+bool softgpu_space_set_freeing(uint64_t base);
 
 /*
  * Returns the file behind the device memory at address, so that another process can map it, and the address and size of

@@ -373,6 +373,7 @@ static void streams_allocate_and_free(void)
 	OK(cuMemsetD8Async(first, 1, 40u << 20, stream));
 	hold(stream, flag_at);
 	OK(cuMemFreeAsync(first, stream));
+	EXPECT(cuMemFreeAsync(first, stream), CUDA_ERROR_INVALID_VALUE); /* the stream has not come to the first one yet */
 	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
 	CHECK(used == 40u << 20);
 	EXPECT(cuMemAlloc(&second, 40u << 20), CUDA_ERROR_OUT_OF_MEMORY);

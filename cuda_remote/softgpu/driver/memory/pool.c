@@ -245,7 +245,7 @@ static void free_finish(command_t *command)
 		graph_memory_release(((free_command_t *)command)->of_graph);
 		return;
 	}
-	/* Freed twice in streams: the second free finds no allocation here, or a different one. */
+	/* cuMemFree may have freed it meanwhile: then there is no allocation here, or a different one. */
 	if (!softgpu_space_find(allocation->base, &found) || found.id != allocation->id)
 		return;
 	if (!softgpu_space_free(allocation->base))
@@ -272,6 +272,8 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 	}
 	if (command->allocation.flags & GRAPH_MEMORY_FLAG)
 		result = graph_memory_freed_by_call(address, &command->of_graph);
+	else if (!softgpu_space_set_freeing(address))
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result) {
 		free(command);
 		return result;

@@ -123,6 +123,13 @@ CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 
 static pthread_mutex_t attributes_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Streams have these attributes too, see CU_STREAM_ATTRIBUTE_* in cuda.h. */
+static CUresult not_stored(CUstreamAttrID attribute)
+{
+	return attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY || attribute == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN ||
+	       attribute == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult stream_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -140,7 +147,7 @@ CUresult stream_set_attribute(CUstream stream, CUstreamAttrID attribute, const C
 			stream->sync_policy = value->syncPolicy;
 		break;
 	default:
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = not_stored(attribute);
 	}
 	pthread_mutex_unlock(&attributes_lock);
 	return result;
@@ -163,7 +170,7 @@ CUresult stream_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstrea
 		value->priority = stream->priority;
 		break;
 	default:
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = not_stored(attribute);
 	}
 	pthread_mutex_unlock(&attributes_lock);
 	return result;
