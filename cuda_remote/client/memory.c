@@ -143,43 +143,59 @@ static void unmap_host(CUcontext context)
 			spans[i].mapped_by = 0;
 }
 
-void rc_memory_forget_context(CUcontext context, bool is_free)
+/* Removes the spans of a context that has ended, and outputs those of which more than the span is to be forgotten, at most `most`.
+ * The others of these stay for the next call. */
+static size_t take_of_context(CUcontext context, struct rc_span *gone, size_t most)
 {
 	size_t kept = 0, n = 0;
-	rc_mirror_context_end(context);
 	pthread_rwlock_wrlock(&lock);
 	unmap_host(context);
-	/* Without memory for the list, the addresses are not used again. */
-	struct rc_span *gone = malloc((n_spans ? n_spans : 1) * sizeof *gone);
 	for (size_t i = 0; i < n_spans; i++) {
+		const struct rc_span *span = &spans[i];
 		/* Host memory that a pool keeps goes too: devices cannot access it any more. */
-		bool of_host = spans[i].kind > RC_MEMORY_GLOBAL && !(spans[i].freed && spans[i].host_pool);
-		if (of_host || spans[i].context != context || spans[i].reserved)
-			spans[kept++] = spans[i];
-		else if (spans[i].kind > RC_MEMORY_GLOBAL && gone)
-			gone[n++] = spans[i];
-		else if ((spans[i].placing || spans[i].imported || spans[i].kind == RC_MEMORY_MANAGED) && !spans[i].module && gone)
-			gone[n++] = spans[i];
+		bool of_host = span->kind > RC_MEMORY_GLOBAL && !(span->freed && span->host_pool);
+		bool stays = of_host || span->context != context || span->reserved;
+		bool has_more = span->kind > RC_MEMORY_GLOBAL ||
+				((span->placing || span->imported || span->kind == RC_MEMORY_MANAGED) && !span->module);
+		if (!stays && has_more && n < most)
+			gone[n++] = *span;
+		else if (stays || has_more)
+			spans[kept++] = *span;
 	}
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
-	while (n--) {
-		if (gone[n].host_pool)
-			rc_host_pool_gone(&gone[n]);
-		if (gone[n].kind > RC_MEMORY_GLOBAL)
-			(void)rc_host_end(&gone[n]);
-		if (!is_free || gone[n].kind > RC_MEMORY_GLOBAL)
-			continue;
-		if (rc_mirror_is(&gone[n]))
-			rc_mirror_unmap(&gone[n]);
-		else if (gone[n].placing)
-			rc_placing_gone(&gone[n]);
-		else if (gone[n].imported)
-			rc_ipc_gone(&gone[n]);
-		else
-			(void)rc_managed_end(&gone[n]);
-	}
-	free(gone);
+	return n;
+}
+
+static void forget_span(const struct rc_span *span, bool is_free)
+{
+	if (span->host_pool)
+		rc_host_pool_gone(span);
+	if (span->kind > RC_MEMORY_GLOBAL)
+		(void)rc_host_end(span);
+	else if (!is_free)
+		return;
+	else if (rc_mirror_is(span))
+		rc_mirror_unmap(span);
+	else if (span->placing)
+		rc_placing_gone(span);
+	else if (span->imported)
+		rc_ipc_gone(span);
+	else
+		(void)rc_managed_end(span);
+}
+
+void rc_memory_forget_context(CUcontext context, bool is_free)
+{
+	struct rc_span gone[32];
+	const size_t most = sizeof gone / sizeof *gone;
+	size_t n;
+	rc_mirror_context_end(context);
+	do {
+		n = take_of_context(context, gone, most);
+		for (size_t i = 0; i < n; i++)
+			forget_span(&gone[i], is_free);
+	} while (n == most);
 }
 
 static CUresult check_device(uint64_t address, uint64_t size, unsigned long long access)
