@@ -456,7 +456,7 @@ CUresult rc_memory_allocate_managed(struct rc_span *span)
 }
 
 /* After an error that stays with the context, every call in it returns that error. */
-static CUresult check_health(struct rc_link *link)
+CUresult rc_link_health(struct rc_link *link)
 {
 	uint64_t added;
 	if (!__atomic_load_n(&link->session->sick, __ATOMIC_RELAXED))
@@ -471,7 +471,7 @@ CUresult rc_memory_health(void)
 {
 	struct rc_link *link;
 	CUresult result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
-	return result == CUDA_SUCCESS ? check_health(link) : result;
+	return result == CUDA_SUCCESS ? rc_link_health(link) : result;
 }
 
 /* *by_driver: the driver chooses the addresses of this device, and nothing was allocated. */
@@ -483,7 +483,7 @@ static CUresult allocate(struct rc_link *link, uint64_t size, CUdeviceptr *point
 		return result;
 	*by_driver = placing->state == STATE_DRIVER;
 	if (!*by_driver)
-		result = check_health(link);
+		result = rc_link_health(link);
 	if (!*by_driver && result == CUDA_SUCCESS)
 		result = place(link, placing, size, pointer);
 	else if (*by_driver)

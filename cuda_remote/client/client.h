@@ -248,6 +248,8 @@ CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_
 CUresult rc_route_settle(const struct rc_route *route);
 /* CUDA_SUCCESS if the handle is of the current context's session; different if it is of another one. */
 CUresult rc_route_same(enum rc_kind kind, uint64_t handle, CUresult different);
+/* CUDA_ERROR_INVALID_HANDLE if the object is of another context than the stream. */
+CUresult rc_route_in_stream(enum rc_kind kind, uint64_t handle, CUstream stream);
 
 /*
  * Sends a call: head, followed in memory by the first len - sizeof *head bytes of its arguments (len <= CH3_HEADER_MAX),
@@ -567,6 +569,10 @@ void rc_placing_leave(const struct rc_span *span, uint64_t number);
 CUresult rc_memory_allocate_managed(struct rc_span *span);
 /* The error that stays with the current context, which the worker is asked for if a call has returned one. */
 CUresult rc_memory_health(void);
+/* The same for the context of the link's next call. */
+CUresult rc_link_health(struct rc_link *link);
+/* The error that stays with this context. CUDA_SUCCESS: there is none, or the server cannot be asked. */
+CUresult rc_link_error(struct rc_link *link);
 /* Allocates as cuMemAlloc, also during a capture. */
 CUresult rc_memory_allocate(size_t size, CUdeviceptr *pointer);
 /* The allocation was removed from the table, and no later call uses it: frees it, without a wait, once the work of earlier calls
@@ -1054,6 +1060,8 @@ CUresult managed_done_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, si
 CUresult managed_done_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height);
 CUresult managed_done_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height);
 CUresult managed_done_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);
+CUresult copy_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+			       CUstream stream);
 CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);
 CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);
 CUresult array_check_create(CUarray *made, const CUDA_ARRAY_DESCRIPTOR *like);
@@ -1070,6 +1078,7 @@ CUresult stream_check_set_attribute(CUstream stream, CUstreamAttrID attribute, c
 CUresult stream_check_destroy(CUstream stream);
 CUresult stream_done_destroy(CUstream stream);
 CUresult context_check_peer(CUcontext peer, unsigned flags);
+CUresult context_check_cache(CUfunc_cache config);
 CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags);
 CUresult pool_check_destroy(CUmemoryPool pool);
 CUresult pool_check_trim(CUmemoryPool pool, size_t bytes);

@@ -517,6 +517,11 @@ CUresult context_check_peer(CUcontext peer, unsigned flags)
 	return rc_route_same(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)peer, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 }
 
+CUresult context_check_cache(CUfunc_cache config)
+{
+	return (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice device)
 {
 	struct rc_device *found;

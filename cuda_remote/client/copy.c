@@ -904,6 +904,14 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 		result = side_check(from, false, width, height, depth);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (__atomic_load_n(&rc_context_session()->sick, __ATOMIC_RELAXED)) {
+		struct rc_link *link;
+		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+		if (result == CUDA_SUCCESS)
+			result = rc_link_error(link);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 	if (to->device && from->device && rc_peer_apart(to->address, from->address)) {
 		struct rc_wire_box target = box_of(to, width, height, depth), source = box_of(from, width, height, depth);
 		return rc_peer_copy(&target, &source, stream);
@@ -1085,6 +1093,13 @@ CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CU
 	return result == CUDA_SUCCESS && captured ? RC_ANSWERED : result;
 }
 
+CUresult copy_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+			       CUstream stream)
+{
+	CUresult result = dtod_check(to, from, size);
+	return result == CUDA_SUCCESS ? capture_check_peer_async(to, to_context, from, from_context, size, stream) : result;
+}
+
 /* ---- and in two and three dimensions ---- */
 
 static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device, struct side *side)
@@ -1104,15 +1119,21 @@ static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device,
 	}
 }
 
-/* Moves a side to its first byte. */
-static CUresult side_start(struct side *side, size_t x, size_t y, size_t z, size_t pitch, size_t rows, size_t height)
+/* Moves a side to its first byte. A pitch of 0 is valid for a single row, a height of 0 for a single slice. */
+static CUresult side_start(struct side *side, const CUDA_MEMCPY3D *p, size_t x, size_t y, size_t z, size_t pitch, size_t height)
 {
-	uint64_t across;
-	side->pitch = pitch;
-	if (__builtin_mul_overflow((uint64_t)pitch, (uint64_t)(rows ? rows : height), &side->slice) ||
+	uint64_t across, row, rows;
+	if (__builtin_add_overflow((uint64_t)x, (uint64_t)p->WidthInBytes, &row) ||
+	    __builtin_add_overflow((uint64_t)y, (uint64_t)p->Height, &rows))
+		return CUDA_ERROR_INVALID_VALUE;
+	bool one_row = !pitch && rows <= 1, one_slice = !height && !z && p->Depth <= 1;
+	if ((!one_row && pitch < row) || (!one_slice && height < rows))
+		return CUDA_ERROR_INVALID_VALUE;
+	side->pitch = one_row ? row : pitch;
+	if (__builtin_mul_overflow(side->pitch, one_slice ? rows : (uint64_t)height, &side->slice) ||
 	    __builtin_mul_overflow((uint64_t)z, side->slice, &across) ||
 	    __builtin_add_overflow(side->address, across, &side->address) ||
-	    __builtin_mul_overflow((uint64_t)y, (uint64_t)pitch, &across) ||
+	    __builtin_mul_overflow((uint64_t)y, side->pitch, &across) ||
 	    __builtin_add_overflow(side->address, across, &side->address) ||
 	    __builtin_add_overflow(side->address, (uint64_t)x, &side->address))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -1122,7 +1143,7 @@ static CUresult side_start(struct side *side, size_t x, size_t y, size_t z, size
 static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool asynchronous)
 {
 	struct side to, from;
-	if (!p)
+	if (!p || p->srcLOD || p->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (p->dstMemoryType == CU_MEMORYTYPE_ARRAY || p->srcMemoryType == CU_MEMORYTYPE_ARRAY)
 		return rc_array_copy(p, stream, asynchronous);
@@ -1130,11 +1151,9 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool asynchrono
 	if (result == CUDA_SUCCESS)
 		result = side_of(p->srcMemoryType, p->srcHost, p->srcDevice, &from);
 	if (result == CUDA_SUCCESS)
-		result = side_start(&to, p->dstXInBytes, p->dstY, p->dstZ, p->dstPitch ? p->dstPitch : p->WidthInBytes,
-				    p->dstHeight, p->Height);
+		result = side_start(&to, p, p->dstXInBytes, p->dstY, p->dstZ, p->dstPitch, p->dstHeight);
 	if (result == CUDA_SUCCESS)
-		result = side_start(&from, p->srcXInBytes, p->srcY, p->srcZ, p->srcPitch ? p->srcPitch : p->WidthInBytes,
-				    p->srcHeight, p->Height);
+		result = side_start(&from, p, p->srcXInBytes, p->srcY, p->srcZ, p->srcPitch, p->srcHeight);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return copy(&to, &from, p->WidthInBytes, p->Height, p->Depth, stream, asynchronous);

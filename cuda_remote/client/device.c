@@ -214,8 +214,8 @@ CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice number)
 	if (!id || len < 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = rc_device_get(number, &device);
-	if (result == CUDA_SUCCESS)
-		snprintf(id, (size_t)len, "%s", device->wire.pci);
+	if (result == CUDA_SUCCESS && snprintf(id, (size_t)len, "%s", device->wire.pci) >= len)
+		result = CUDA_ERROR_INVALID_VALUE;
 	return result;
 }
 

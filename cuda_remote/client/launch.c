@@ -25,6 +25,8 @@ static CUresult launch_check(const struct launch *launch, const struct rc_kernel
 	CUresult result = rc_context_current() ? rc_handle_check(RC_KIND_STREAM, stream) : CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS)
 		result = rc_route_same(RC_KIND_STREAM, stream, CUDA_ERROR_INVALID_HANDLE);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_in_stream(RC_KIND_FUNCTION, kernel->handle, launch->stream);
 	return result == CUDA_SUCCESS ? rc_launch_check_shape(kernel, launch->grid, launch->block, launch->shared) : result;
 }
 
@@ -46,16 +48,13 @@ CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *g
 	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
 	    threads > (uint64_t)kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	uint64_t fixed = 0, allowed = device->max_shared;
+	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+		return shared > (uint32_t)__atomic_load_n(&kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES],
+							  __ATOMIC_RELAXED) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	uint64_t fixed = 0;
 	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
 		fixed = (uint32_t)kernel->attribute[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
-	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-		uint64_t dynamic = (uint32_t)__atomic_load_n(
-			&kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES], __ATOMIC_RELAXED);
-		if (fixed + dynamic > allowed)
-			allowed = fixed + dynamic;
-	}
-	return fixed + shared > allowed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return fixed + shared > device->max_shared ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /*
@@ -156,8 +155,10 @@ static CUresult launch(const struct launch *launch)
 		return result;
 	struct rc_kernel *kernel = rc_kernel_find((uint64_t)(uintptr_t)launch->function);
 	if (!kernel)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return rc_context_current() ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
 	result = rc_kernel_on(rc_context_session(), &kernel);
+	if (result == CUDA_SUCCESS && launch->parameters && launch->extra)
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = launch_check(launch, kernel);
 	if (result == CUDA_SUCCESS && launch->flags & RC_LAUNCH_COOPERATIVE)
@@ -238,6 +239,31 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gridDimX, unsigne
 					 own(hStream), kernelParams);
 }
 
+/* A device that has no clusters of several blocks. */
+static CUresult check_cluster(unsigned x, unsigned y, unsigned z)
+{
+	struct rc_context *context;
+	struct rc_device *device;
+	if (x <= 1 && y <= 1 && z <= 1)
+		return CUDA_SUCCESS;
+	CUresult result = rc_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = rc_device_get(context->device, &device);
+	if (result == CUDA_SUCCESS && !rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	return result;
+}
+
+static CUresult check_attribute(const CUlaunchAttribute *attribute)
+{
+	const CUlaunchAttributeValue *value = &attribute->value;
+	if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+		return check_cluster(value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
+	if (attribute->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+		return check_cluster(value->preferredClusterDim.x, value->preferredClusterDim.y, value->preferredClusterDim.z);
+	return attribute->id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 /* Adds an attribute to kept, or sets its flag in launch. Refuses those that are not forwarded (api/attributes.h). */
 static CUresult keep_attribute(const CUlaunchAttribute *attribute, struct launch *launch, CUlaunchAttribute *kept)
 {
@@ -271,7 +297,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **ker
 			       .shared = config->sharedMemBytes, .parameters = kernelParams, .extra = extra,
 			       .attributes = kept };
 	for (unsigned i = 0; i < config->numAttrs; i++) {
-		CUresult result = keep_attribute(&config->attrs[i], &this, kept);
+		CUresult result = check_attribute(&config->attrs[i]);
+		if (result == CUDA_SUCCESS)
+			result = keep_attribute(&config->attrs[i], &this, kept);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}

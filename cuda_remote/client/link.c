@@ -437,6 +437,60 @@ static CUresult before(struct rc_link *link, enum rc_call function, uint64_t *wo
 	return rc_mirror_any() ? rc_mirror_before(link, function, work) : CUDA_SUCCESS;
 }
 
+/* True for the errors that every later call in the context returns too. */
+static bool error_stays(CUresult result)
+{
+	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
+}
+
+CUresult rc_link_error(struct rc_link *link)
+{
+	if (!__atomic_load_n(&link->session->sick, __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	/* A server whose driver chooses addresses cannot be asked. */
+	CUresult result = rc_link_health(link);
+	return error_stays(result) ? result : CUDA_SUCCESS;
+}
+
+/* True if the program makes this call, and CUDA returns from it an error that stays with the context. */
+static bool tells_of_errors(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_launch:
+	case RC_CALL_graph_launch:
+	case RC_CALL_host_function:
+	case RC_CALL_stream_memory:
+	case RC_CALL_memory_free_async:
+	case RC_CALL_context_event:
+	case RC_CALL_cuMemcpyDtoD_v2:
+	case RC_CALL_cuMemcpyDtoDAsync_v2:
+	case RC_CALL_cuMemcpyPeerAsync:
+	case RC_CALL_cuMemsetD8_v2:
+	case RC_CALL_cuMemsetD16_v2:
+	case RC_CALL_cuMemsetD32_v2:
+	case RC_CALL_cuMemsetD2D8_v2:
+	case RC_CALL_cuMemsetD2D16_v2:
+	case RC_CALL_cuMemsetD2D32_v2:
+	case RC_CALL_cuMemsetD8Async:
+	case RC_CALL_cuMemsetD16Async:
+	case RC_CALL_cuMemsetD32Async:
+	case RC_CALL_cuMemsetD2D8Async:
+	case RC_CALL_cuMemsetD2D16Async:
+	case RC_CALL_cuMemsetD2D32Async:
+	case RC_CALL_cuStreamCreate:
+	case RC_CALL_cuStreamCreateWithPriority:
+	case RC_CALL_cuStreamDestroy_v2:
+	case RC_CALL_cuStreamWaitEvent:
+	case RC_CALL_cuEventCreate:
+	case RC_CALL_cuEventDestroy_v2:
+	case RC_CALL_cuEventRecord:
+	case RC_CALL_cuEventRecordWithFlags:
+		return true;
+	default:
+		return false;
+	}
+}
+
 CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n)
 {
@@ -446,6 +500,10 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 		return result;
 	if (is_missing(link, function))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!link->own && tells_of_errors(function))
+		result = rc_link_error(link);
+	if (result != CUDA_SUCCESS)
+		return result;
 	head->number = 0;
 	return link_send(link, function, flags, head, len, iov, n);
 }
@@ -579,12 +637,6 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 CUresult rc_link_ask(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len)
 {
 	return call(link, function, RC_CALL_OWN, head, len, NULL, 0);
-}
-
-/* True for the errors that every later call in the context returns too. */
-static bool error_stays(CUresult result)
-{
-	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
 }
 
 /* True if the call may be made under the lock that rc_placing_return takes, or under one that is taken after it. */

@@ -99,6 +99,18 @@ CUresult rc_route_same(enum rc_kind kind, uint64_t handle, CUresult different)
 	return !session || !current || session == current ? CUDA_SUCCESS : different;
 }
 
+CUresult rc_route_in_stream(enum rc_kind kind, uint64_t handle, CUstream stream)
+{
+	struct rc_session *session = rc_context_session();
+	uint64_t in = (uint64_t)(uintptr_t)stream;
+	/* With one context nothing is looked up. */
+	if (!session || !__atomic_load_n(&session->several, __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	uint64_t own = context_of(kind, handle);
+	uint64_t other = rc_stream_is_special(in) ? (uint64_t)(uintptr_t)rc_context_current() : context_of(RC_KIND_STREAM, in);
+	return !own || !other || own == other ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_link **link)
 {
 	struct rc_process *process;

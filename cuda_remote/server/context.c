@@ -125,6 +125,8 @@ CUresult serve_context_destroy(struct server_call *call)
 	server_object_unbind(handle);
 	uint64_t end = context_ends(call, context);
 	result = driver.cuCtxDestroy_v2(context);
+	if (result == CUDA_SUCCESS)
+		server_latch_forget(rc_handle_index(handle));
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
 	context_has_ended(end);
@@ -149,6 +151,8 @@ CUresult serve_context_reset(struct server_call *call)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t end = context_ends(call, context);
 	result = driver.cuDevicePrimaryCtxReset_v2(worker.device[i]);
+	if (result == CUDA_SUCCESS)
+		server_latch_forget(rc_handle_index(handle));
 	context_has_ended(end);
 	/* Later calls make it current, and a primary context that is not retained may not be made current. */
 	if (result == CUDA_SUCCESS)

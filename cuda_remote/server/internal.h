@@ -225,10 +225,12 @@ void server_order_break(void);
 
 /* ---- latch.c ---- */
 
-/* Keeps the failure of a call without reply, unless an earlier failure is kept. */
-void server_latch_set(uint64_t number, uint16_t function, CUresult result);
+/* Keeps the failure of a call without reply, unless an earlier failure is kept. context: the index of the call's context, or 0. */
+void server_latch_set(uint64_t number, uint16_t function, uint32_t context, CUresult result);
 /* Takes the failure that is kept. False: none is. */
 bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result);
+/* The context with this index has ended: a failure in it is not kept. */
+void server_latch_forget(uint32_t context);
 
 /* ---- objects.c ---- */
 

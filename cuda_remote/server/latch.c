@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first failure, over all threads, of a call without reply. The next call that waits returns it instead of being
- * executed, as CUDA reports errors of earlier asynchronous work. */
+/* The first failure, over all threads, of a call without reply. The next call that waits for a stream, an event, a context or a copy
+ * to the host returns it after it has waited, as CUDA reports errors of earlier asynchronous work. */
 #include "cuda_remote/server/internal.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -8,10 +8,11 @@ static bool latched; /* atomic; set under the lock */
 static struct {
 	uint64_t number;
 	uint16_t function;
+	uint32_t context; /* index of the call's context; 0: not known */
 	CUresult result;
 } failure;
 
-void server_latch_set(uint64_t number, uint16_t function, CUresult result)
+void server_latch_set(uint64_t number, uint16_t function, uint32_t context, CUresult result)
 {
 	hr_log(HR_LOG_INFO, "call %llu %s failed: %s", (unsigned long long)number, rc_call_names[function],
 	       server_error_name(result));
@@ -19,6 +20,7 @@ void server_latch_set(uint64_t number, uint16_t function, CUresult result)
 	if (!latched) {
 		failure.number = number;
 		failure.function = function;
+		failure.context = context;
 		failure.result = result;
 		__atomic_store_n(&latched, true, __ATOMIC_RELAXED);
 	}
@@ -40,4 +42,18 @@ bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result)
 	}
 	pthread_mutex_unlock(&lock);
 	return taken;
+}
+
+/* An error that stays with its context. */
+static bool stays(CUresult result)
+{
+	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
+}
+
+void server_latch_forget(uint32_t context)
+{
+	pthread_mutex_lock(&lock);
+	if (latched && (failure.context ? failure.context == context : stays(failure.result)))
+		__atomic_store_n(&latched, false, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
 }

@@ -412,7 +412,7 @@ CUresult serve_peer_open(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Latched before the stream goes on: the call that waits for the stream reports it. */
 	if (args.result)
-		server_latch_set(call->number, RC_CALL_peer_open, (CUresult)args.result);
+		server_latch_set(call->number, RC_CALL_peer_open, 0, (CUresult)args.result);
 	server_gate_open(args.gate);
 	return CUDA_SUCCESS;
 }

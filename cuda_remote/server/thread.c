@@ -197,8 +197,10 @@ static void arguments_shrink(struct server_thread *thread)
 	}
 }
 
-/* A call that waits for streams, or finds that they are done, also reports a failure that occurred meanwhile: of a copy between
- * servers, which ends when the client says so. The client counts the work as complete after it, and does not ask again. */
+/* A call that waits for streams, or finds that they are done, reports the failure of an earlier call without reply, and one that
+ * occurred meanwhile: of a copy between servers, which ends when the client says so. The client counts the work as complete after
+ * it, and does not ask again. Every other call is executed, and returns its own result: the program could not tell otherwise
+ * whether the call has made its object. */
 static bool waits_for_streams(uint16_t function)
 {
 	switch (function) {
@@ -223,14 +225,8 @@ static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 {
 	struct server_thread *thread = call->thread;
 	const struct server_entry *entry = &server_entries[thread->head.function];
-	CUresult result;
-	/* A call that frees does so all the same; the next call that waits reports the failure. */
-	bool frees = thread->head.function == RC_CALL_memory_free || thread->head.function == RC_CALL_pinned_free ||
-		     thread->head.function == RC_CALL_pinned_wait || thread->head.function == RC_CALL_managed_free;
-	bool reports = call->flags & RC_CALL_WAIT && !(call->flags & RC_CALL_OWN) && !frees;
-	if (reports && server_latch_take(&reply->failed, &reply->function, &result))
-		return result;
-	result = server_thread_follow(thread, thread->head.context);
+	bool reports = call->flags & RC_CALL_WAIT && !(call->flags & RC_CALL_OWN);
+	CUresult result = server_thread_follow(thread, thread->head.context);
 	if (result == CUDA_SUCCESS)
 		result = thread->refused;
 	if (result != CUDA_SUCCESS && server_is_later(thread->head.function))
@@ -265,7 +261,7 @@ static void execute(struct server_thread *thread)
 	arguments_shrink(thread);
 	/* Before the next call may be issued: a waiting call, on any thread, must find the failure. */
 	if (result != CUDA_SUCCESS && !(call.flags & RC_CALL_WAIT))
-		server_latch_set(call.number, thread->head.function, result);
+		server_latch_set(call.number, thread->head.function, thread->head.context, result);
 	server_usage_call_end(counts, call.holds_order);
 	server_order_release(&call);
 	if (hr_log_enabled(HR_LOG_DEBUG))

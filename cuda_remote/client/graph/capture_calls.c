@@ -248,9 +248,12 @@ static CUresult record(CUevent event, CUstream given, bool external)
 {
 	CUstream stream;
 	bool done = false;
+	CUresult result = rc_route_in_stream(RC_KIND_EVENT, (uint64_t)(uintptr_t)event, given);
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (!capture_possible() && no_marks())
 		return external ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	CUresult result = rc_handle_check(RC_KIND_EVENT, (uint64_t)(uintptr_t)event);
+	result = rc_handle_check(RC_KIND_EVENT, (uint64_t)(uintptr_t)event);
 	if (result == CUDA_SUCCESS)
 		result = rc_capture_stream(given, &stream);
 	if (result != CUDA_SUCCESS)

@@ -116,7 +116,7 @@ static void close_active(struct server_thread *thread, struct fetch *fetch)
 	bool reported = fetch->call != CUDA_SUCCESS;
 	pthread_mutex_unlock(&lock);
 	if (fetch->result != CUDA_SUCCESS && !reported)
-		server_latch_set(fetch->number, fetch->function, fetch->result);
+		server_latch_set(fetch->number, fetch->function, 0, fetch->result);
 	if (fetch->asked_end < fetch->bytes && !server_data_refuse(fetch->copy) && !thread->error)
 		thread->error = -ENOMEM;
 	server_gate_open(fetch->gate);

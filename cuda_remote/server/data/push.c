@@ -190,7 +190,7 @@ static void send_failure(struct server_thread *thread, struct push *push, CUresu
 	push->failure_sent = true;
 	server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, NULL, 0);
 	if (!reported)
-		server_latch_set(push->number, push->function, result);
+		server_latch_set(push->number, push->function, 0, result);
 	open_gate(push);
 }
 

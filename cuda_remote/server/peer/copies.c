@@ -79,7 +79,7 @@ static void end(struct peer_copy *copy, CUresult result)
 {
 	if (copy->flags & RC_PEER_COPY_HOLD) {
 		if (result != CUDA_SUCCESS)
-			server_latch_set(copy->number, RC_CALL_peer_copy, result);
+			server_latch_set(copy->number, RC_CALL_peer_copy, 0, result);
 		server_gate_open(copy->what.transfer);
 	}
 	if (result == CUDA_SUCCESS && !(copy->flags & RC_PEER_COPY_LOUD))

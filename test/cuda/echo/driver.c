@@ -604,7 +604,8 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
 {
 	(void)function;
-	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
+	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
+		 attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 1024 : 0;
 	return CUDA_SUCCESS;
 }
 

@@ -23,7 +23,7 @@ static void draw_launch(struct run *run, struct launch *launch)
 	};
 	uint64_t wrong = run->wrong ? 1 + draw_below(run, 2) : 0;
 	launch->function = draw_object(run, RC_KIND_FUNCTION, false, wrong == 1);
-	launch->stream = draw_object(run, RC_KIND_STREAM, false, wrong == 2);
+	launch->stream = wrong ? draw_object(run, RC_KIND_STREAM, false, wrong == 2) : stream_with(run, launch->function);
 	unsigned *shape = &launch->config.gridDimX;
 	for (int i = 0; i < 3; i++) {
 		shape[i] = 1 + (unsigned)draw_below(run, 20);

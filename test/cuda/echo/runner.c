@@ -394,8 +394,7 @@ void case_direct(struct run *run, CUresult result)
 /* Waits until the worker has issued all calls. The first failure of a call that was not waited for. */
 static CUresult settle(void)
 {
-	size_t value;
-	return cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE);
+	return cuCtxSynchronize();
 }
 
 void case_remote(struct run *run, CUresult result)
@@ -495,6 +494,22 @@ static void enter(struct run *run, const CUcontext *context)
 	run->context = (struct pair){ (uint64_t)(uintptr_t)context[DIRECT], (uint64_t)(uintptr_t)context[REMOTE] };
 }
 
+struct pair stream_with(struct run *run, struct pair object)
+{
+	struct pair context = context_of(run, object);
+	unsigned n = n_objects[RC_KIND_STREAM], at = (unsigned)draw(run) % KEPT;
+	uint64_t special = draw_below(run, 3);
+	for (unsigned i = 0; i < n && draw_below(run, 3); i++) {
+		const struct object *stream = &objects[RC_KIND_STREAM][(at + i) % n];
+		if (!context.direct || stream->context.direct == context.direct)
+			return stream->pair;
+	}
+	for (int i = 0; i < CONTEXTS; i++)
+		if ((uint64_t)(uintptr_t)contexts[i][DIRECT] == context.direct)
+			enter(run, contexts[i]);
+	return (struct pair){ special, special };
+}
+
 struct pair draw_event(struct run *run, int device, bool any)
 {
 	for (;;) {
@@ -556,8 +571,9 @@ static void open_remote(struct run *run)
 static void find_worker(struct run *run)
 {
 	run->current = case_named("cuCtxGetLimit");
+	size_t value;
 	arm(run, CUDA_SUCCESS);
-	MUST(settle());
+	MUST(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
 	must(run->control[REMOTE]->worker ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, "the worker's driver is the echo driver");
 	disarm(run);
 }
@@ -610,7 +626,7 @@ static void make_memory(void)
 static const char image[] = ".version 8.0\n.target sm_75\n.address_size 64\n";
 
 /* Makes the functions or kernels of a module or library known. The drivers' handles follow those of their owners. */
-static void keep_kernels(enum rc_kind kind, struct pair owner, uint64_t worker)
+static void keep_kernels(enum rc_kind kind, struct pair owner, uint64_t worker, struct pair context)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		char name[16];
@@ -628,7 +644,7 @@ static void keep_kernels(enum rc_kind kind, struct pair owner, uint64_t worker)
 			same_object(pair.direct, worker + 64ull * (2 + 2 * i));
 			same_object(pair.direct - 64, worker + 64ull * (1 + 2 * i));
 		}
-		object_keep(kind, (struct object){ pair, 0, false, { 0, 0 } });
+		object_keep(kind, (struct object){ pair, 0, false, context });
 	}
 }
 
@@ -641,14 +657,14 @@ static void make_modules(const struct run *run)
 		struct pair pair = { (uint64_t)(uintptr_t)direct, (uint64_t)(uintptr_t)remote };
 		same_object(pair.direct, made(run));
 		object_keep(RC_KIND_MODULE, (struct object){ pair, 0, false, { 0, 0 } });
-		keep_kernels(RC_KIND_FUNCTION, pair, made(run));
+		keep_kernels(RC_KIND_FUNCTION, pair, made(run), run->context);
 	}
 	CUlibrary direct, remote;
 	MUST(IN_DRIVER(cuLibraryLoadData)(&direct, image, NULL, NULL, 0, NULL, NULL, 0));
 	MUST(cuLibraryLoadData(&remote, image, NULL, NULL, 0, NULL, NULL, 0));
 	struct pair pair = { (uint64_t)(uintptr_t)direct, (uint64_t)(uintptr_t)remote };
 	same_object(pair.direct, made(run));
-	keep_kernels(RC_KIND_KERNEL, pair, made(run));
+	keep_kernels(RC_KIND_KERNEL, pair, made(run), (struct pair){ 0, 0 });
 }
 
 /* Surface references come from modules only. */

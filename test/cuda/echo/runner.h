@@ -80,6 +80,8 @@ struct pair draw_event(struct run *run, int device, bool any);
 struct pair draw_function(struct run *run);
 /* The context in which the object was made. */
 struct pair context_of(struct run *run, struct pair object);
+/* A stream of the object's context, which then may be current; of any, if the object has none. */
+struct pair stream_with(struct run *run, struct pair object);
 struct device_pair draw_device(struct run *run, bool wrong);
 uint64_t draw_number(struct run *run, enum rc_number kind, bool wrong);
 

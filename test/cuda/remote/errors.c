@@ -186,24 +186,66 @@ static void modules(void)
 	EXPECT(cuMemcpyHtoD(cell, there, 16), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The first failure of calls that do not wait is told once, by the next call that does; that one is not executed. */
+/* The first failure of calls that do not wait is told once, by the next call that waits for work, and no sooner: calls between
+ * them are executed, and so is the call that tells. */
 static void latched(void)
 {
 	CUdeviceptr device;
-	size_t free_before, free_after, total;
+	CUmodule module;
+	size_t free_before, free_after = 0, total;
+	uint8_t bytes[2] = { 0 };
 	OK(cuMemAlloc(&device, 4096));
 	OK(cuMemGetInfo(&free_before, &total));
-	/* The client checks the contexts of a peer copy, which are right, but not its range. So the server refuses it. */
-	CUcontext context;
-	OK(cuCtxGetCurrent(&context));
-	OK(cuMemcpyPeerAsync(device, context, device, context, 1u << 30, NULL));
+	OK(launch_of_a_wrong_shape(NULL));
 	OK(cuMemsetD8(device, 1, 4096));
-	free_after = 0;
-	EXPECT(cuMemGetInfo(&free_after, &total), CUDA_ERROR_INVALID_VALUE);
-	CHECK(free_after == 0);
 	OK(cuMemGetInfo(&free_after, &total));
 	CHECK(free_after == free_before);
+	OK(cuModuleLoadData(&module, "double\nnothing\n"));
+	OK(cuModuleUnload(module));
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxSynchronize());
+	OK(cuMemcpyDtoH(bytes, device, sizeof bytes));
+	CHECK(bytes[0] == 1 && bytes[1] == 1);
+	OK(launch_of_a_wrong_shape(NULL));
+	EXPECT(cuMemcpyDtoH(bytes, device, sizeof bytes), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(device));
+}
+
+/* A wait that tells of an earlier call's failure has waited. */
+static void told_after_the_wait(void)
+{
+	CUdeviceptr word;
+	CUstream stream;
+	uint32_t value = 0;
+	OK(cuMemAlloc(&word, 4));
+	OK(cuMemsetD32(word, 0, 1));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(launch_of_a_wrong_shape(stream));
+	for (int i = 0; i < 1000; i++)
+		OK(cuMemsetD32Async(word, (unsigned)i, 1, stream));
+	EXPECT(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamQuery(stream));
+	OK(cuMemcpyDtoH(&value, word, 4));
+	CHECK(value == 999);
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(word));
+}
+
+/* A context ends in spite of an earlier failure, and the failure ends with it. */
+static void ends_with_its_context(void)
+{
+	CUcontext before, context;
+	CUmodule module;
+	CUfunction function;
+	OK(cuCtxGetCurrent(&before));
+	OK(cuCtxCreate(&context, NULL, 0, 0));
+	OK(cuModuleLoadData(&module, "double\nshaped\n"));
+	OK(cuModuleGetFunction(&function, module, "shaped"));
+	OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	OK(cuCtxDestroy(context));
+	EXPECT(cuCtxSetCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxSetCurrent(before));
+	OK(cuCtxSynchronize());
 }
 
 /* A faulting kernel is told by the call that waits for it, and from then on by all. */
@@ -263,6 +305,8 @@ int main(void)
 	streams_tell_what_they_are();
 	modules();
 	latched();
+	told_after_the_wait();
+	ends_with_its_context();
 	in_a_child();
 	sticky();
 	return 0;

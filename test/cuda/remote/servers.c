@@ -214,11 +214,21 @@ static void host_functions_of_both(void)
 	}
 }
 
+/* A launch in the current context that only the driver refuses. */
+static void fail_later(void)
+{
+	CUmodule module;
+	CUfunction shaped;
+	OK(cuModuleLoadData(&module, "double\nshaped\n"));
+	OK(cuModuleGetFunction(&shaped, module, "shaped"));
+	OK(cuLaunchKernel(shaped, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+}
+
 /* A failure is reported by the session in which the call failed, and by no other. */
 static void failures_stay_apart(void)
 {
 	OK(cuCtxSetCurrent(places[1].context));
-	OK(cuCtxSetCacheConfig((CUfunc_cache)99));
+	fail_later();
 	OK(cuCtxSetCurrent(places[0].context));
 	OK(cuCtxSynchronize());
 	OK(cuCtxSetCurrent(places[1].context));
@@ -429,7 +439,7 @@ static void a_part_is_freed_in_use(void)
 	CUdeviceptr address = (CUdeviceptr)(uintptr_t)flag;
 	void *arguments[] = { &address };
 	OK(cuCtxSetCurrent(places[0].context));
-	OK(cuCtxSetCacheConfig((CUfunc_cache)99));
+	fail_later();
 	OK(cuCtxSetCurrent(places[1].context));
 	OK(cuLaunchKernel(places[1].wait, 1, 1, 1, 1, 1, 1, 0, places[1].stream, arguments, NULL));
 	CHECK(!pthread_create(&thread, NULL, end_the_kernel, flag));

@@ -284,7 +284,7 @@ static void *failing(void *argument)
 	OK(cuCtxSetCurrent(context));
 	for (int i = 0; i < FAILURES; i++) {
 		wait_turn(2 * i);
-		OK(cuCtxSetCacheConfig((CUfunc_cache)99));
+		OK(launch_of_a_wrong_shape(NULL));
 		__atomic_store_n(&shared.turn, 2 * i + 1, __ATOMIC_RELEASE);
 	}
 	return NULL;

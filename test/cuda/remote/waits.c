@@ -428,12 +428,9 @@ static void after_a_peer_copy(void)
 
 /* ---- failures ---- */
 
-/* The server refuses the copy, whose contexts are right and whose range is not. */
 static void fail_later(void)
 {
-	CUcontext context;
-	OK(cuCtxGetCurrent(&context));
-	OK(cuMemcpyPeerAsync(device, context, device, context, 1u << 30, stream));
+	OK(launch_of_a_wrong_shape(stream));
 }
 
 static void failed_calls(void)

@@ -33,6 +33,13 @@ static void begin(uint32_t gpu)
 	CHECK(context);
 }
 
+/* The failure of an earlier call without reply, as a query of the per-thread default stream tells it. No work is in that stream. */
+static CUresult told(void)
+{
+	struct rc_args_cuStreamQuery own = { .hStream = (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD };
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_cuStreamQuery, context, &own, sizeof own, NULL, 0);
+}
+
 static bool answers(raw_t *on)
 {
 	return raw_call_hello(on, ++number) == 0;
@@ -134,7 +141,7 @@ static void stream(void)
 	for (chunk.offset = RC_CHUNK_MAX; chunk.offset < size; chunk.offset += RC_CHUNK_MAX)
 		CHECK(!raw_packet(&raw, RC_PACKET_CHUNK, &chunk, sizeof chunk, bytes, sizeof bytes));
 	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up_end, context, &chunk.copy, sizeof chunk.copy, NULL, 0));
-	CHECK(raw_call_hello(&raw, ++number) == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(told() == CUDA_ERROR_INVALID_HANDLE);
 	CHECK(answers(&raw) && answers(&other));
 }
 
@@ -188,8 +195,7 @@ static void parts_of_arrays(void)
 	begin(RC_SERVER_ALL_GPUS);
 	for (unsigned i = 1; i <= 2 * RC_WINDOW; i++) {
 		CHECK(!raw_send(&raw, ++number, RC_CALL_array_up, context, &part, sizeof part, &nothing, sizeof nothing));
-		CHECK(raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
-		CHECK(raw.reply.freed == i);
+		CHECK(told() == CUDA_ERROR_INVALID_VALUE && raw.reply.freed == i);
 	}
 	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
 	memcpy(&address, raw.results, sizeof address);
@@ -208,7 +214,7 @@ static void staging(void)
 	struct rc_wire_staging area = { rc_handle_make(RC_KIND_PINNED, 5, 1) };
 	begin(RC_SERVER_ALL_GPUS);
 	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_staging, context, &area, sizeof area, NULL, 0));
-	CHECK(raw_call_hello(&raw, ++number) == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(told() == CUDA_ERROR_INVALID_HANDLE);
 	uint64_t size = 2 * RC_CHUNK_MAX, address = 0;
 	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
 	memcpy(&address, raw.results, sizeof address);
@@ -285,12 +291,12 @@ static void sharing(void)
 	CHECK(answers(&raw));
 }
 
-/* The result of a call that places memory: it has no reply, so the next call that waits tells it. */
+/* The result of a call that places memory: it has no reply, so the next call that waits for work tells it. */
 static CUresult place(uint64_t address, uint64_t bytes)
 {
 	struct rc_wire_place place = { address, bytes };
 	CHECK(!raw_send(&raw, ++number, RC_CALL_memory_place, context, &place, sizeof place, NULL, 0));
-	return (CUresult)raw_call_hello(&raw, ++number);
+	return told();
 }
 
 static CUresult budget(uint64_t least, uint64_t most, uint64_t less)
@@ -337,7 +343,7 @@ static void placed(void)
 	CHECK(place(base, 3 * page) == CUDA_ERROR_ALREADY_MAPPED);
 	struct rc_wire_address inner = { base + 512 };
 	CHECK(!raw_send(&raw, ++number, RC_CALL_memory_unplace, context, &inner, sizeof inner, NULL, 0));
-	CHECK(raw_call_hello(&raw, ++number) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(told() == CUDA_ERROR_INVALID_VALUE);
 	inner.address = base;
 	CHECK(!raw_send(&raw, ++number, RC_CALL_memory_unplace, context, &inner, sizeof inner, NULL, 0));
 	CHECK(answers(&raw));
@@ -359,7 +365,7 @@ static CUresult push(uint64_t address, uint64_t bytes, size_t sent, uint8_t valu
 	} payload = { { address, bytes }, { 0 } };
 	memset(payload.bytes, value, sizeof payload.bytes);
 	CHECK(!raw_send(&raw, ++number, RC_CALL_managed_push, context, NULL, 0, &payload, sizeof payload.record + sent));
-	return (CUresult)raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0);
+	return told();
 }
 
 static CUresult free_by(enum rc_call call, uint64_t address)
@@ -455,7 +461,7 @@ static void mirror_as_staging(void)
 	begin(RC_SERVER_ALL_GPUS);
 	CHECK(mirror_pinned(1, 40ull << 40, RC_WINDOW * RC_CHUNK_MAX) == CUDA_SUCCESS);
 	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_staging, context, &area, sizeof area, NULL, 0));
-	CHECK(raw_call_hello(&raw, ++number) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(told() == CUDA_ERROR_INVALID_VALUE);
 	CHECK(push(40ull << 40, 8, 8, 1) == CUDA_SUCCESS);
 	CHECK(free_pinned(1) == CUDA_SUCCESS);
 	CHECK(answers(&raw));
@@ -573,8 +579,8 @@ static void named_twice(void)
 	copy_down(1, 0, address, size, true);
 	struct rc_wire_copy up = { .copy = 1, .box = { address, size, size, size, 1, 1 } };
 	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up_later, context, &up, sizeof up, NULL, 0));
-	/* A call that waits for a reply, and not for the stream, reports the first failure. */
-	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+	/* A call that does not wait for the stream reports the first failure. */
+	CHECK(told() == CUDA_ERROR_INVALID_VALUE);
 	CHECK(answers(&raw));
 	/* The chunks of the copy, and two messages that say what was refused. */
 	while (data.chunks < size / RC_CHUNK_MAX + 2 && !data.failed)
@@ -584,18 +590,12 @@ static void named_twice(void)
 	CHECK(shipped(0) == size / RC_CHUNK_MAX + 3);
 }
 
-/* The result that the next call reports of calls without reply. */
-static CUresult reported(void)
-{
-	return (CUresult)raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0);
-}
-
 static CUresult copy_early(uint64_t copy, uint64_t address, uint64_t width, size_t bytes)
 {
 	static uint8_t payload[RC_INLINE_COPY + 1];
 	struct rc_wire_copy args = { .copy = copy, .box = { address, width, width, width, 1, 1 } };
 	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up_early, context, &args, sizeof args, payload, bytes));
-	return reported();
+	return told();
 }
 
 static CUresult change_early(uint64_t copy, size_t bytes)
@@ -603,7 +603,7 @@ static CUresult change_early(uint64_t copy, size_t bytes)
 	static const uint8_t payload[64] = { 9 };
 	struct rc_wire_early_change args = { copy };
 	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_early_change, context, &args, sizeof args, payload, bytes));
-	return reported();
+	return told();
 }
 
 static CUresult early_done(uint64_t first, uint64_t count)

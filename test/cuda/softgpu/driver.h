@@ -46,7 +46,7 @@ static inline void end(void)
 	cuDevicePrimaryCtxReset(0);
 }
 
-/* The kernels append, wait, write, nothing, increase and meet of engine_double.c, and its variable, for other drivers. */
+/* The kernels append, wait, write, nothing, shaped, increase and meet of engine_double.c, and its variable, for other drivers. */
 static const char test_ptx[] =
 	".version 6.3\n.target sm_70\n.address_size 64\n.visible .global .align 16 .attribute(.managed) .b8 cell[16];\n"
 #define TEST_ENTRY(name, second) \
@@ -61,6 +61,7 @@ static const char test_ptx[] =
 	"ld.param.u32 %n, [bytes];\nmov.u32 %v, 165;\n"
 	"again:\nsetp.eq.u32 %p, %n, 0;\n@%p ret;\nst.global.u8 [%a], %v;\nadd.u64 %a, %a, 1;\nsub.u32 %n, %n, 1;\nbra again;\n}\n"
 	".visible .entry nothing()\n{\nret;\n}\n"
+	".visible .entry shaped()\n.reqntid 32\n{\nret;\n}\n"
 	TEST_ENTRY("increase", ", .param .u32 value")
 	"ld.param.u32 %v, [value];\nred.global.add.u32 [%a], %v;\nret;\n}\n"
 	TEST_ENTRY("meet", ", .param .u32 wanted")
@@ -81,11 +82,17 @@ static inline CUfunction kernel(const char *name)
 	CUfunction function;
 	if (!module) {
 		OK(cuModuleLoadData(&module,
-				test_program("double\nappend wait fault write nothing increase meet choose decrease\n")));
+				test_program("double\nappend wait fault write nothing increase meet choose decrease shaped\n")));
 		atexit(end);
 	}
 	OK(cuModuleGetFunction(&function, module, name));
 	return function;
+}
+
+/* A launch that only the driver refuses: no attribute of a function says which shape its blocks must have. */
+static inline CUresult launch_of_a_wrong_shape(CUstream stream)
+{
+	return cuLaunchKernel(kernel("shaped"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
 }
 
 static inline CUresult launch(const char *name, CUstream stream, void *first, void *second)

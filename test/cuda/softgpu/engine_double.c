@@ -11,6 +11,7 @@
  *	increase(u64 address, u32 n) adds n to the u32 there
  *	meet(u64 address, u32 n)     adds 1 to the u32 there and returns when it is at least n
  *	choose(u64 handle, u32 n)    cudaGraphSetConditional
+ *	shaped()                     nothing; only in blocks of 32 threads
  *	print()                      nothing; counts as a kernel that prints
  *	decrease(u64 address, u64 handle) takes 1 from the u32 there and sets the condition to what is left
  *
@@ -134,6 +135,7 @@ static const struct softgpu_kernel kernels[] = {
 	{ "write", 2, { { 0, 8 }, { 8, 4 } }, 12, run_write },
 	{ "nothing", 0, { { 0, 0 } }, 0, run_nothing },
 	{ "print", 0, { { 0, 0 } }, 0, run_nothing },
+	{ "shaped", 0, { { 0, 0 } }, 0, run_nothing },
 	{ "increase", 2, { { 0, 8 }, { 8, 4 } }, 12, run_increase },
 	{ "meet", 2, { { 0, 8 }, { 8, 4 } }, 12, run_meet },
 	{ "choose", 2, { { 0, 8 }, { 8, 4 } }, 12, run_choose },
@@ -230,6 +232,8 @@ void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *
 					 .parameter_bytes = kernel->bytes, .static_shared = 1024, .registers = 32,
 					 .max_threads = 512, .ptx_version = 75,
 					 .prints = !strcmp(kernel->name, "print") };
+	if (!strcmp(kernel->name, "shaped"))
+		memcpy(info->required_block, (uint32_t[]){ 32, 1, 1 }, sizeof info->required_block);
 }
 
 CUresult softgpu_kernel_parameter(const softgpu_kernel_t *kernel, size_t index, size_t *offset, size_t *size)
