@@ -547,8 +547,6 @@ uint32_t server_quota_gpu(void);
 /* False if the session may not have that many bytes more; logged. Otherwise the caller allocates, or releases. */
 bool server_quota_charge(uint32_t gpu, uint64_t bytes);
 void server_quota_release(uint32_t gpu, uint64_t bytes);
-/* False if more bytes, of a kind of which the session has these already, exceed the quota; logged. Charges nothing. */
-bool server_quota_covers(uint32_t gpu, uint64_t already, uint64_t more);
 /* Counts the charged bytes there from here on, an element for each GPU. Before worker_prepare. */
 void server_quota_count_in(uint64_t *bytes);
 /* Bytes of the GPU's memory that the session's pools keep although the program has freed them (usage_pools.c). give_back: the
@@ -716,16 +714,13 @@ CUresult serve_ipc_open_memory(struct server_call *call);
 CUresult serve_ipc_close_memory(struct server_call *call);
 CUresult serve_ipc_get_event(struct server_call *call);
 CUresult serve_ipc_open_event(struct server_call *call);
-/* Count memory of another session that this session maps. False: it maps too much; logged. */
-bool server_ipc_map(uint32_t gpu, uint64_t bytes);
-void server_ipc_unmap(uint32_t gpu, uint64_t bytes);
 /* Counts memory that the current context, or none, has opened, perhaps not for the first time, and outputs its address and
- * size. pooled: it is freed, not closed. CUDA_ERROR_OUT_OF_MEMORY: the session maps too much; logged. */
+ * size. pooled: it is freed, not closed. CUDA_ERROR_OUT_OF_MEMORY: beyond the session's quota; logged. */
 CUresult server_ipc_opened(CUdeviceptr address, bool pooled, struct rc_wire_opened *answer);
 /* The client frees memory: if it is memory of another session's pool, it is counted no more. Before the driver frees it, as
  * another thread may get the same address then; NULL: it was not counted. */
 struct server_opened *server_ipc_freeing(CUdeviceptr address);
-/* The driver has freed the memory, or has refused to, and it is counted again. */
+/* The driver has freed the memory, or has refused to. */
 void server_ipc_freed(struct server_opened *opened, CUresult result);
 /* What was opened in one context is that of another one from now on. */
 void server_ipc_rename(CUcontext from, CUcontext to);

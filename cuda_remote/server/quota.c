@@ -72,16 +72,6 @@ void server_quota_release(uint32_t gpu, uint64_t bytes)
 	__atomic_fetch_sub(&used[gpu], bytes, __ATOMIC_RELAXED);
 }
 
-bool server_quota_covers(uint32_t gpu, uint64_t already, uint64_t more)
-{
-	uint64_t limit = quota[gpu];
-	if (!limit || (more <= limit && already <= limit - more))
-		return true;
-	hr_log(HR_LOG_WARN, "refused: %llu bytes of GPU %u that another session has exported, where this session has %llu; the limit is "
-	       "its quota, %llu (gpu-memory)", (unsigned long long)more, gpu, (unsigned long long)already, (unsigned long long)limit);
-	return false;
-}
-
 void server_quota_report(uint32_t gpu, size_t *free_bytes, size_t *total)
 {
 	uint64_t limit = quota[gpu], now = __atomic_load_n(&used[gpu], __ATOMIC_RELAXED);

@@ -165,12 +165,12 @@ static CUresult import(const struct rc_wire_import *args, struct allocation *all
 	allocation->gpu = server_quota_index(answer->device < worker.gpus ? answer->device : 0);
 	allocation->bytes = native.bytes;
 	allocation->imported = true;
-	if (result == CUDA_SUCCESS && !server_ipc_map(allocation->gpu, allocation->bytes))
+	if (result == CUDA_SUCCESS && !server_quota_charge(allocation->gpu, allocation->bytes))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		result = server_object_bind(RC_KIND_ALLOCATION, args->object, (void *)(uintptr_t)allocation->object, allocation);
 		if (result != CUDA_SUCCESS)
-			server_ipc_unmap(allocation->gpu, allocation->bytes);
+			server_quota_release(allocation->gpu, allocation->bytes);
 	}
 	if (result != CUDA_SUCCESS)
 		driver.cuMemRelease(allocation->object);
@@ -204,12 +204,9 @@ static void end(struct allocation *allocation)
 	struct exported native = { .bytes = allocation->bytes, .id = allocation->id };
 	if (allocation->id)
 		meeting_end(MEETING_ALLOCATION, &native);
-	if (allocation->imported) {
-		server_ipc_unmap(allocation->gpu, allocation->bytes);
-	} else {
-		server_quota_release(allocation->gpu, allocation->bytes);
+	server_quota_release(allocation->gpu, allocation->bytes);
+	if (!allocation->imported)
 		server_usage_sub(allocation->gpu, allocation->bytes);
-	}
 	free(allocation);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IPC: device memory and events of another session on this host. What a session maps is charged to the session that has
- * allocated it. As that one may free it while it stays mapped here, a session may map at most as many bytes of a GPU as its
- * quota allows it to allocate.
+ * IPC: device memory and events of another session on this host. What a session maps is charged to it as well as to the session
+ * that has allocated it: that one may free it while it stays mapped here.
  */
 #include "cuda_remote/server/ipc/meeting.h"
 #include "cuda_remote/server/placed/placed_ipc.h"
@@ -22,7 +21,6 @@ struct server_opened {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server_opened *opened;
-static uint64_t mapped[RC_DEVICES_MAX]; /* bytes, by the server's index of the GPU */
 
 CUresult serve_ipc_get_memory(struct server_call *call)
 {
@@ -44,23 +42,6 @@ CUresult serve_ipc_get_memory(struct server_call *call)
 	return result == CUDA_SUCCESS ? server_give_bytes(call, &handle, sizeof handle) : result;
 }
 
-bool server_ipc_map(uint32_t gpu, uint64_t bytes)
-{
-	pthread_mutex_lock(&lock);
-	bool allowed = server_quota_covers(gpu, mapped[gpu], bytes);
-	if (allowed)
-		mapped[gpu] += bytes;
-	pthread_mutex_unlock(&lock);
-	return allowed;
-}
-
-void server_ipc_unmap(uint32_t gpu, uint64_t bytes)
-{
-	pthread_mutex_lock(&lock);
-	mapped[gpu] -= bytes;
-	pthread_mutex_unlock(&lock);
-}
-
 static CUresult note_open(CUdeviceptr address, uint64_t bytes, uint32_t gpu, bool pooled)
 {
 	CUcontext context = NULL;
@@ -70,15 +51,15 @@ static CUresult note_open(CUdeviceptr address, uint64_t bytes, uint32_t gpu, boo
 	struct server_opened *entry = opened;
 	while (entry && (entry->address != address || entry->context != context))
 		entry = entry->next;
-	if (!entry && !server_quota_covers(gpu, mapped[gpu], bytes)) {
+	if (!entry && !server_quota_charge(gpu, bytes)) {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	} else if (!entry) {
 		entry = malloc(sizeof *entry);
 		if (entry) {
 			*entry = (struct server_opened){ opened, address, bytes, context, gpu, pooled, 0 };
 			opened = entry;
-			mapped[gpu] += bytes;
 		} else {
+			server_quota_release(gpu, bytes);
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
@@ -124,13 +105,19 @@ static struct server_opened *take(struct server_opened **at)
 {
 	struct server_opened *gone = *at;
 	*at = gone->next;
-	mapped[gone->gpu] -= gone->bytes;
 	return gone;
+}
+
+/* Frees a record. Its memory is no longer charged. */
+static void discard(struct server_opened *entry)
+{
+	server_quota_release(entry->gpu, entry->bytes);
+	free(entry);
 }
 
 static void forget(struct server_opened **at)
 {
-	free(take(at));
+	discard(take(at));
 }
 
 static void note_close(CUdeviceptr address)
@@ -165,10 +152,9 @@ void server_ipc_freed(struct server_opened *entry, CUresult result)
 		pthread_mutex_lock(&lock);
 		entry->next = opened;
 		opened = entry;
-		mapped[entry->gpu] += entry->bytes;
 		pthread_mutex_unlock(&lock);
-	} else {
-		free(entry);
+	} else if (entry) {
+		discard(entry);
 	}
 }
 

@@ -587,14 +587,17 @@ static int greedy(int line)
 	CUdeviceptr own, opened[3];
 	char byte = 0;
 	start();
-	OK(cuMemAlloc(&own, 12 * MIB));
 	for (int i = 0; i < 3; i++) {
 		hear(line, &handle, sizeof handle);
-		/* What another session has allocated is not charged a second time; but nobody can map more than the quota. */
+		/* It is charged to both, as its owner may free it while it is open here. */
 		EXPECT(cuIpcOpenMemHandle(&opened[i], handle, 1), i < 2 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 		say(line, &byte, 1);
 	}
+	EXPECT(cuMemAlloc(&own, MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	OK(cuIpcCloseMemHandle(opened[0]));
+	OK(cuMemAlloc(&own, 8 * MIB));
+	EXPECT(cuIpcOpenMemHandle(&opened[2], handle, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemFree(own));
 	OK(cuIpcOpenMemHandle(&opened[2], handle, 1));
 	say(line, &byte, 1);
 	return 0;
