@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The outer layers of NVIDIA's fat binary, as nvcc 13.0 writes them: the wrapper in .nvFatBinSegment, and the header of
- * a container. The client, the worker, the runtime and the software GPU share these definitions. The entries in a
- * container are in softgpu/fatbin/fatbin.h.
+ * The layers of NVIDIA's fat binary, as nvcc 13.0 writes them: the wrapper in .nvFatBinSegment, the header of a container, and
+ * the headers of its entries. The client, the worker, the runtime and the software GPU share these definitions.
  */
 #ifndef RC_FATBIN_H
 #define RC_FATBIN_H
@@ -29,6 +28,29 @@ struct fatbin_header {
 	uint64_t bytes;        /* of all entries */
 };
 _Static_assert(sizeof(struct fatbin_header) == 16, "nvcc's layout");
+
+enum { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_LTO = 8 };
+enum {
+	FATBIN_FLAG_LZ4 = 0x2000,
+	FATBIN_FLAG_ZSTD = 0x8000,
+	FATBIN_FLAG_ARCH_SPECIFIC = 0x100000,
+	FATBIN_FLAG_FAMILY_SPECIFIC = 0x200000
+};
+
+struct fatbin_entry {
+	uint16_t kind, version;
+	uint32_t header_bytes;
+	uint64_t payload_bytes; /* padded; the next entry follows */
+	uint32_t packed_bytes;  /* of a compressed payload, without padding */
+	uint32_t options_offset;
+	uint32_t reserved;
+	uint32_t sm;
+	uint32_t name_offset, name_bytes;
+	uint64_t flags;
+	uint64_t reserved2;
+	uint64_t text_bytes; /* uncompressed */
+};
+_Static_assert(sizeof(struct fatbin_entry) == 64, "nvcc's layout");
 
 /*
  * Bytes of the whole container at data, header included; 0 if no container starts there, or if it does not end within

@@ -17,6 +17,9 @@ bool server_image_is_sound(const uint8_t *image, uint64_t size);
 /* Bytes of the fat-binary container at the front of image; 0 if there is none, or if it or an entry of it ends beyond size. */
 uint64_t server_image_container(const uint8_t *image, uint64_t size);
 
+/* Bytes of device memory that the variables of a sound image, or of the container at its front, take. */
+uint64_t server_image_variables(const uint8_t *image, uint64_t size);
+
 /* A private, read-only copy. A page or more of zeros follows it, and then a page without access. */
 struct server_image {
 	uint8_t *bytes;

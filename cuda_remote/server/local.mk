@@ -7,7 +7,8 @@ cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/server/copy_early.c cuda_remote/server/copy_pinned.c cuda_remote/server/copy_staged.c cuda_remote/server/copy_to_device.c cuda_remote/server/copy_to_host.c \
 	cuda_remote/server/driver.c cuda_remote/server/grant.c cuda_remote/server/graph/arrive.c cuda_remote/server/graph/build.c \
 	cuda_remote/server/graph/calls.c cuda_remote/server/green.c cuda_remote/server/graph/conditional.c cuda_remote/server/graph/graph.h cuda_remote/server/graph/host.c cuda_remote/server/hello.c \
-	cuda_remote/server/hostfn.c cuda_remote/server/image.c cuda_remote/server/image.h \
+	cuda_remote/server/hostfn.c cuda_remote/server/image.c cuda_remote/server/image.h cuda_remote/server/image_variables.c \
+	cuda_remote/softgpu/fatbin/complain.c cuda_remote/softgpu/fatbin/complain.h cuda_remote/softgpu/fatbin/unpack.c cuda_remote/softgpu/fatbin/unpack.h \
 	cuda_remote/handle_files.h cuda_remote/server/ipc/ipc.c cuda_remote/server/ipc/ipc_pool.c \
 	cuda_remote/server/ipc/meeting.c cuda_remote/server/ipc/meeting.h \
 	cuda_remote/server/latch.c \
@@ -29,7 +30,8 @@ cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/server/usage_pools.c \
 	cuda_remote/server/virtual.c cuda_remote/server/watch.c cuda_remote/server/worker.c
 nodist_cuda_remote_server_libworker_la_SOURCES = cuda_remote/server/calls.c cuda_remote/api/names.c
-cuda_remote_server_libworker_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+cuda_remote_server_libworker_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) $(ZSTD_CFLAGS) $(LZ4_CFLAGS)
+cuda_remote_server_libworker_la_LIBADD = $(ZSTD_LIBS) $(LZ4_LIBS)
 
 sbin_PROGRAMS += cuda_remote/server/headraced
 cuda_remote_server_headraced_SOURCES =

@@ -3,7 +3,7 @@
 #include "cuda_remote/api/jit_options.h"
 #include "cuda_remote/fatbin.h"
 #include "cuda_remote/server/image.h"
-#include "cuda_remote/server/internal.h"
+#include "cuda_remote/server/usage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,7 @@ struct load {
 	unsigned n;
 	CUjit_option name[RC_JIT_OPTIONS_MAX + 4];
 	void *value[RC_JIT_OPTIONS_MAX + 4];
+	uint64_t variables; /* bytes of device memory */
 };
 
 static void add_option(struct load *load, CUjit_option name, uint64_t value)
@@ -34,7 +35,7 @@ static void add_option(struct load *load, CUjit_option name, uint64_t value)
 static bool take_units(struct load *load)
 {
 	const uint8_t *image = load->copy.bytes;
-	uint64_t at = 0, size = load->wire.image;
+	uint64_t at = 0, size = load->wire.image, linked = 0, units = 0;
 	load->unit = calloc(load->wire.units + 1u, sizeof *load->unit);
 	if (!load->unit)
 		return false;
@@ -42,12 +43,18 @@ static bool take_units(struct load *load)
 		uint64_t n = at < size ? server_image_container(image + at, size - at) : 0;
 		if (!n)
 			return false;
+		uint64_t variables = server_image_variables(image + at, n);
+		if (!i)
+			linked = variables;
+		else if (__builtin_add_overflow(units, variables, &units))
+			units = UINT64_MAX;
 		if (i)
 			load->unit[i - 1] = image + at;
 		at += (n + 7) & ~7ull;
 	}
 	load->wrapper = (struct fatbin_wrapper){ FATBIN_WRAPPER_MAGIC, 2, image, load->unit };
 	load->image = &load->wrapper;
+	load->variables = linked > units ? linked : units;
 	return true;
 }
 
@@ -60,8 +67,12 @@ static CUresult take_image(struct server_call *call, struct load *load)
 	if (result != CUDA_SUCCESS)
 		return result;
 	load->image = load->copy.bytes;
-	bool sound = load->wire.units ? take_units(load) : server_image_is_sound(load->copy.bytes, load->wire.image);
-	return sound ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+	if (load->wire.units)
+		return take_units(load) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+	if (!server_image_is_sound(load->copy.bytes, load->wire.image))
+		return CUDA_ERROR_INVALID_IMAGE;
+	load->variables = server_image_variables(load->copy.bytes, load->wire.image);
+	return CUDA_SUCCESS;
 }
 
 CUresult server_jit_options(struct server_call *call, uint32_t count, CUjit_option *names, void **values)
@@ -276,7 +287,7 @@ static void driver_unload(bool library, void *object)
 }
 
 /* Loads the image and appends the logs and the description to the results. Fills in *wire, the head of the reply. */
-static CUresult load_and_describe(struct server_call *call, struct load *load, struct rc_wire_module *wire)
+static CUresult load_and_describe(struct server_call *call, struct load *load, struct rc_wire_module *wire, void **loaded)
 {
 	void *object;
 	bool library = load->wire.library != 0;
@@ -303,12 +314,26 @@ static CUresult load_and_describe(struct server_call *call, struct load *load, s
 		result = server_object_bind(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, load->wire.handle, object, module);
 	if (result == CUDA_SUCCESS) {
 		wire->kernels = module->n;
+		*loaded = object;
 		return CUDA_SUCCESS;
 	}
 	if (module)
 		server_module_free(module);
 	driver_unload(library, object);
 	call->out_len = logs;
+	return result;
+}
+
+/* Charges the session's quota for the variables. Those of a library live as long as the library. */
+static CUresult load_charged(struct server_call *call, struct load *load, struct rc_wire_module *wire)
+{
+	struct server_charge charge;
+	void *object = NULL;
+	if (!server_usage_charge(&charge, 0, load->variables))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	charge.outlasts = load->wire.library;
+	CUresult result = load_and_describe(call, load, wire, &object);
+	server_usage_charged(&charge, result == CUDA_SUCCESS ? (uintptr_t)object : 0);
 	return result;
 }
 
@@ -320,7 +345,7 @@ CUresult serve_module_load(struct server_call *call)
 	server_order_release(call); /* the driver may compile the image */
 	if (result == CUDA_SUCCESS) {
 		server_gates_load_begin();
-		result = load_and_describe(call, &load, &wire);
+		result = load_charged(call, &load, &wire);
 		server_gates_load_end();
 	}
 	wire.result = result;
@@ -329,7 +354,8 @@ CUresult serve_module_load(struct server_call *call)
 	free(load.error);
 	free(load.unit);
 	server_image_free(&load.copy);
-	return CUDA_SUCCESS;
+	/* As the call's result it makes the client give unused budget back, and repeat the call. */
+	return result == CUDA_ERROR_OUT_OF_MEMORY ? result : CUDA_SUCCESS;
 }
 
 static enum rc_kind kind_of(uint64_t handle)
@@ -356,7 +382,8 @@ CUresult serve_module_unload(struct server_call *call)
 	server_object_unbind(args.module);
 	server_mirrors_forget_library(object);
 	server_order_release(call);
-	result = module->library ? driver.cuLibraryUnload(object) : driver.cuModuleUnload(object);
+	struct allocation *counted = server_usage_take((uintptr_t)object);
+	result = server_usage_settle(counted, module->library ? driver.cuLibraryUnload(object) : driver.cuModuleUnload(object));
 	if (result != CUDA_SUCCESS && server_object_bind(kind, args.module, object, module) == CUDA_SUCCESS)
 		return result;
 	server_module_free(module);

@@ -92,28 +92,34 @@ static void insert(struct allocation *allocation)
 	server_usage_add(allocation->gpu, allocation->bytes);
 }
 
+/* In the place of an allocation's context: it ends with none. No context has this address, nor has the name of an ending one. */
+#define NO_CONTEXT ((CUcontext)(uintptr_t)2)
+
 /* Makes a record of an allocation. False: there is no memory for it, and the allocation is not counted. */
-static bool record(CUdeviceptr address, uint64_t bytes, uint64_t charged)
+static bool record(CUdeviceptr address, uint64_t bytes, uint64_t charged, bool outlasts)
 {
 	struct allocation *allocation = malloc(sizeof *allocation);
 	if (!allocation)
 		return false;
 	*allocation = (struct allocation){ .address = address, .bytes = bytes, .charged = charged, .gpu = server_quota_gpu() };
-	real.cuCtxGetCurrent(&allocation->context);
+	if (outlasts)
+		allocation->context = NO_CONTEXT;
+	else
+		real.cuCtxGetCurrent(&allocation->context);
 	insert(allocation);
 	return true;
 }
 
 /* Counts an allocation that has been charged. */
-static void note_allocation(CUdeviceptr address, uint64_t bytes)
+static void note_allocation(CUdeviceptr address, uint64_t bytes, bool outlasts)
 {
-	if (!record(address, bytes, bytes))
+	if (!record(address, bytes, bytes, outlasts))
 		server_quota_release(server_quota_gpu(), bytes);
 }
 
 void server_usage_placed(CUdeviceptr address, uint64_t bytes)
 {
-	record(address, bytes, 0);
+	record(address, bytes, 0, false);
 }
 
 /* Removes *at from its list and subtracts its bytes. Under the lock. */
@@ -179,7 +185,7 @@ void server_usage_charged(const struct server_charge *charge, uint64_t address)
 	if (before && before->charged > charge->bytes)
 		server_quota_release(charge->gpu, before->charged - charge->bytes);
 	free(before);
-	note_allocation(address, charge->bytes);
+	note_allocation(address, charge->bytes, charge->outlasts);
 }
 
 /* What ends with a context. */
@@ -239,7 +245,7 @@ static CUresult context_end(struct ending *ending, CUresult result)
 static CUresult note(CUresult result, uint32_t gpu, const CUdeviceptr *address, uint64_t bytes)
 {
 	if (result == CUDA_SUCCESS)
-		note_allocation(*address, bytes);
+		note_allocation(*address, bytes, false);
 	else
 		server_quota_release(gpu, bytes);
 	return result;
@@ -263,7 +269,7 @@ static CUresult count_alloc_pitch(CUdeviceptr *address, size_t *pitch, size_t wi
 		(void)real.cuMemFree_v2(*address);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	note_allocation(*address, *pitch * height);
+	note_allocation(*address, *pitch * height, false);
 	return CUDA_SUCCESS;
 }
 

@@ -12,6 +12,7 @@ struct server_charge {
 	struct allocation *before; /* what it replaces; NULL: nothing */
 	uint64_t bytes, more;      /* more: charged in addition to before */
 	uint32_t gpu;              /* the server's index */
+	bool outlasts;             /* it does not end with the current context */
 };
 
 /*

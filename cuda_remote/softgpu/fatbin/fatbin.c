@@ -10,25 +10,6 @@
 /* No real PTX is this large: a header with a larger size is damaged. */
 #define MAX_TEXT (UINT64_C(1) << 29)
 
-enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LTO = 8 };
-enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ARCH_SPECIFIC = 0x100000, FLAG_FAMILY_SPECIFIC = 0x200000 };
-
-struct fatbin_entry {
-	uint16_t kind, version;
-	uint32_t header_bytes;
-	uint64_t payload_bytes; /* padded; the next entry follows */
-	uint32_t packed_bytes;  /* of a compressed payload, without padding */
-	uint32_t options_offset;
-	uint32_t reserved;
-	uint32_t sm;
-	uint32_t name_offset, name_bytes;
-	uint64_t flags;
-	uint64_t reserved2;
-	uint64_t text_bytes; /* uncompressed */
-};
-_Static_assert(sizeof(struct fatbin_entry) == 64,
-	       "as nvcc writes them");
-
 /* A walk through the entries. */
 struct walk {
 	const unsigned char *at;
@@ -56,9 +37,9 @@ static int next_entry(struct walk *walk, struct fatbin_entry *entry, const unsig
 /* Code with architecture-specific features runs on that architecture only. */
 static bool runs_on(const struct fatbin_entry *entry, unsigned capability)
 {
-	if (entry->flags & FLAG_ARCH_SPECIFIC)
+	if (entry->flags & FATBIN_FLAG_ARCH_SPECIFIC)
 		return entry->sm == capability;
-	if (entry->flags & FLAG_FAMILY_SPECIFIC)
+	if (entry->flags & FATBIN_FLAG_FAMILY_SPECIFIC)
 		return entry->sm <= capability && entry->sm / 10 == capability / 10;
 	return entry->sm <= capability;
 }
@@ -66,7 +47,7 @@ static bool runs_on(const struct fatbin_entry *entry, unsigned capability)
 /* The entry with the higher architecture; of equals, the one without specific features. */
 static bool better(const struct fatbin_entry *entry, const struct fatbin_entry *best)
 {
-	const uint64_t special = FLAG_ARCH_SPECIFIC | FLAG_FAMILY_SPECIFIC;
+	const uint64_t special = FATBIN_FLAG_ARCH_SPECIFIC | FATBIN_FLAG_FAMILY_SPECIFIC;
 	return !best->kind || entry->sm > best->sm ||
 	       (entry->sm == best->sm && (best->flags & special) && !(entry->flags & special));
 }
@@ -74,7 +55,7 @@ static bool better(const struct fatbin_entry *entry, const struct fatbin_entry *
 /* Whether a compressed payload can hold as many bytes as its header says. Looks at the contents before memory is allocated. */
 static bool can_hold(const struct fatbin_entry *entry, const unsigned char *payload)
 {
-	uint64_t most = entry->flags & FLAG_ZSTD ? unpack_zstd_most(payload, entry->packed_bytes)
+	uint64_t most = entry->flags & FATBIN_FLAG_ZSTD ? unpack_zstd_most(payload, entry->packed_bytes)
 						 : (uint64_t)entry->packed_bytes * UNPACK_LZ4_RATIO;
 	return entry->text_bytes <= most;
 }
@@ -82,7 +63,7 @@ static bool can_hold(const struct fatbin_entry *entry, const unsigned char *payl
 static CUresult unpack(const struct fatbin_entry *entry, const unsigned char *payload, softgpu_log_t *log,
 		       fatbin_ptx_t *ptx)
 {
-	bool packed = entry->flags & (FLAG_LZ4 | FLAG_ZSTD);
+	bool packed = entry->flags & (FATBIN_FLAG_LZ4 | FATBIN_FLAG_ZSTD);
 	uint64_t bytes = packed ? entry->text_bytes : entry->payload_bytes;
 	if (bytes > MAX_TEXT || (packed && (entry->packed_bytes > entry->payload_bytes || !can_hold(entry, payload)))) {
 		fatbin_complain(log, "fat binary: the sizes of the PTX entry for sm_%u are damaged", entry->sm);
@@ -92,9 +73,9 @@ static CUresult unpack(const struct fatbin_entry *entry, const unsigned char *pa
 	if (!text)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CUDA_SUCCESS;
-	if (entry->flags & FLAG_ZSTD)
+	if (entry->flags & FATBIN_FLAG_ZSTD)
 		result = unpack_zstd(payload, entry->packed_bytes, text, (size_t)bytes, log);
-	else if (entry->flags & FLAG_LZ4)
+	else if (entry->flags & FATBIN_FLAG_LZ4)
 		result = unpack_lz4(payload, entry->packed_bytes, text, (size_t)bytes, log);
 	else
 		memcpy(text, payload, (size_t)bytes);
@@ -148,9 +129,9 @@ static void survey(const void *data, const struct fatbin_header *header, unsigne
 	int more;
 	*contents = (struct contents){ 0 };
 	while ((more = next_entry(&walk, &entry, &payload)) > 0) {
-		contents->elf += entry.kind == KIND_ELF;
-		contents->lto += entry.kind == KIND_LTO;
-		if (entry.kind != KIND_PTX)
+		contents->elf += entry.kind == FATBIN_ELF;
+		contents->lto += entry.kind == FATBIN_LTO;
+		if (entry.kind != FATBIN_PTX)
 			continue;
 		contents->lowest = !contents->lowest || entry.sm < contents->lowest ? entry.sm : contents->lowest;
 		if (runs_on(&entry, capability) && better(&entry, &contents->best)) {

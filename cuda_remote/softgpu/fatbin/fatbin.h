@@ -3,7 +3,7 @@
  * NVIDIA's fat binary container, as nvcc 13.0 writes it (measured; NVIDIA does not document it): a header and entries,
  * each with a kind, an architecture and a payload, raw or compressed as one LZ4 block or one zstd frame.
  *
- * Header: struct fatbin_header (cuda_remote/fatbin.h). Entry: struct fatbin_entry.
+ * Header: struct fatbin_header. Entry: struct fatbin_entry. Both: cuda_remote/fatbin.h.
  * The bytes are not trusted: every field is checked against the bounds before it is used.
  */
 #ifndef SOFTGPU_FATBIN_H

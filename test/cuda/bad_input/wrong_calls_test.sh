@@ -29,4 +29,12 @@ HEADRACE_TRANSPORT=tcp $program $run -s 127.0.0.1:$port "$programs/wrong_calls" 
 same_as_local "tcp"
 stop_daemon
 
+start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu --gpu-memory=8M || finish
+$program $run -s "unix:$work/sock" "$programs/large_variable" > "$work/out" 2> "$work/err"
+grep -q '^cudaErrorMemoryAllocation 0' "$work/out" || fail "12 MiB of variables under a quota of 8: $(cat "$work/out" "$work/err")"
+stop_daemon
+start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu --gpu-memory=20M || finish
+$program $run -s "unix:$work/sock" "$programs/large_variable" > "$work/out" 2> "$work/err"
+grep -q '^cudaSuccess 7' "$work/out" || fail "12 MiB of variables under a quota of 20: $(cat "$work/out" "$work/err")"
+stop_daemon
 finish

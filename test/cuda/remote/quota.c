@@ -148,12 +148,58 @@ static void check_kept(void)
 	check_info(0);
 }
 
-/* quota [kept] */
+/* With the software GPU: a module's variables count while it is loaded, a library's while it is. */
+static void check_variables(void)
+{
+	static const char text[] =
+		".version 7.8\n.target sm_75\n.address_size 64\n"
+		"/* .global .u32 comment[1000000]; */\n"
+		".visible .global .align 4 .b8 table[4096][2560];\n"
+		".visible .const .align 4 .u32 few[] = { 1, 2, 3 }; .global .v4 .f32 pair[2], one = { 1.0, 2.0, 3.0, 4.0 };\n"
+		".visible .entry load(.param .u64 .ptr .global .align 8 from) {\n"
+		"\t.reg .u64 a; .reg .u32 b; ld.param.u64 a, [from]; ld.global.u32 b, [a]; st.global.u32 [table], b; ret;\n}\n";
+	const size_t bytes = 10 * MIB + 3 * 4 + 3 * 16;
+	CUmodule module, other;
+	CUlibrary library;
+	CUcontext primary, second;
+	CUdeviceptr a;
+	OK(cuModuleLoadData(&module, text));
+	check_info(16 * MIB - bytes);
+	CHECK(cuModuleLoadData(&other, text) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(cuMemAlloc(&a, 7 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+	check_info(16 * MIB - bytes);
+	OK(cuModuleUnload(module));
+	check_info(16 * MIB);
+	OK(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+	check_info(16 * MIB - bytes);
+	OK(cuLibraryUnload(library));
+	check_info(16 * MIB);
+	CHECK(cuModuleLoadData(&module, "nonsense") != CUDA_SUCCESS);
+	/* The client has memory set aside, which it gives back. */
+	OK(cuMemAlloc(&a, 12 * MIB));
+	OK(cuMemFree(a));
+	OK(cuModuleLoadData(&module, text));
+	OK(cuModuleUnload(module));
+	OK(cuCtxGetCurrent(&primary));
+	OK(cuCtxCreate(&second, NULL, 0, 0));
+	OK(cuModuleLoadData(&module, text));
+	OK(cuCtxDestroy(second));
+	OK(cuCtxSetCurrent(primary));
+	check_info(16 * MIB);
+}
+
+/* quota [kept | variables] */
 int main(int argc, char **argv)
 {
 	start();
 	if (argc > 1 && !strcmp(argv[1], "kept")) {
 		check_kept();
+		end();
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "variables")) {
+		check_variables();
 		end();
 		return 0;
 	}
