@@ -123,6 +123,8 @@ CUresult serve_memory_budget(struct server_call *call)
 	CUresult result = find();
 	if (result == CUDA_SUCCESS && (args.least % placed->unit || args.less % placed->unit))
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (args.less)
+		server_quota_returned();
 	if (result == CUDA_SUCCESS)
 		result = args.less ? budget_less(args.less) : budget_more(args.least, args.most, &added);
 	return result == CUDA_SUCCESS ? server_give_bytes(call, &added, sizeof added) : result;

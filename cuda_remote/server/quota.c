@@ -43,6 +43,46 @@ uint32_t server_quota_gpu(void)
 	return server_quota_index(0);
 }
 
+/*
+ * The last refusal on the calling thread, which is not logged yet. If the client holds unused budget, it gives the budget back and
+ * repeats the call. The refusal is logged at the first later call that is not part of this, and if the call is refused again.
+ */
+static _Thread_local struct refusal {
+	uint64_t bytes, before, limit; /* limit 0: there is none */
+	uint32_t gpu;
+	uint16_t function; /* the refused call; 0: it has not ended yet */
+	bool returned;     /* the client has given budget back since */
+} refused;
+
+static void tell(const struct refusal *what)
+{
+	if (what->limit)
+		hr_log(HR_LOG_WARN, "refused: %llu bytes of memory of GPU %u, where the session has %llu of its %llu (gpu-memory)",
+		       (unsigned long long)what->bytes, what->gpu, (unsigned long long)what->before,
+		       (unsigned long long)what->limit);
+}
+
+void server_quota_returned(void)
+{
+	refused.returned = true;
+}
+
+void server_quota_served(uint16_t function, CUresult result)
+{
+	if (!refused.limit)
+		return;
+	if (!refused.function && result != CUDA_SUCCESS) {
+		refused.function = function;
+		return;
+	}
+	if (function == RC_CALL_context_synchronize || (function == RC_CALL_memory_budget && refused.returned && result == CUDA_SUCCESS &&
+							refused.function != function))
+		return;
+	if (refused.function && (!refused.returned || function != refused.function || result != CUDA_SUCCESS))
+		tell(&refused);
+	refused = (struct refusal){ 0 };
+}
+
 /* True if the quota has room for the memory that pools keep beside the charged bytes. */
 static bool has_room_for_kept(uint32_t gpu, uint64_t charged)
 {
@@ -62,8 +102,9 @@ bool server_quota_charge(uint32_t gpu, uint64_t bytes)
 			return true;
 		server_quota_release(gpu, bytes);
 	}
-	hr_log(HR_LOG_WARN, "refused: %llu bytes of memory of GPU %u, where the session has %llu of its %llu (gpu-memory)",
-	       (unsigned long long)bytes, gpu, (unsigned long long)before, (unsigned long long)limit);
+	if (refused.function && !refused.returned)
+		tell(&refused);
+	refused = (struct refusal){ bytes, before, limit, gpu, 0, false };
 	return false;
 }
 

@@ -258,6 +258,7 @@ static void execute(struct server_thread *thread)
 	bool counts = thread->head.function != RC_CALL_peer_wait && thread->head.function != RC_CALL_data_connection;
 	server_usage_call(counts);
 	CUresult result = serve(&call, &reply);
+	server_quota_served(thread->head.function, result);
 	arguments_shrink(thread);
 	/* Before the next call may be issued: a waiting call, on any thread, must find the failure. */
 	if (result != CUDA_SUCCESS && !(call.flags & RC_CALL_WAIT))
@@ -481,5 +482,6 @@ int server_thread_run(struct server_thread *thread)
 		server_thread_deferred(thread);
 		server_ring_serve(thread);
 	}
+	server_quota_served(0, CUDA_ERROR_DEINITIALIZED);
 	return thread->error;
 }

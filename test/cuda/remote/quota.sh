@@ -16,3 +16,5 @@ driver=$build/cuda_remote/softgpu/.libs/libcuda.so.1
 rm "$folder/ready"
 remote_start --gpu-memory=16M
 timeout 120 "$build/test/cuda/remote/quota" variables || fail "variables of modules"
+remote_stop
+[ "$(grep -c "refused: " "$folder/log")" = 3 ] || fail "the log has not the three calls that were refused in the end"
