@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first failure, over all threads, of a call without reply. The next call that waits for a stream, an event, a context or a copy
- * to the host returns it after it has waited, as CUDA reports errors of earlier asynchronous work. */
+/* The first failure, over all threads, of a call without reply. The next call that waits for a stream, an event, a context or a
+ * copy to the host returns it after it has waited, as CUDA reports errors of earlier asynchronous work. */
 #include "cuda_remote/server/internal.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
