@@ -552,6 +552,8 @@ void server_quota_count_in(uint64_t *bytes);
 /* Bytes of the GPU's memory that the session's pools keep although the program has freed them (usage_pools.c). give_back: the
  * pools first return what they can to the driver. */
 uint64_t server_usage_kept(uint32_t gpu, bool give_back);
+/* True if the session has a quota on some GPU. */
+bool server_quota_is_set(void);
 /* The client gives unused budget back on this thread. */
 void server_quota_returned(void);
 /* A call has been served on this thread. What the quota has refused for good is logged. */

@@ -21,7 +21,6 @@ struct load {
 	unsigned n;
 	CUjit_option name[RC_JIT_OPTIONS_MAX + 4];
 	void *value[RC_JIT_OPTIONS_MAX + 4];
-	uint64_t variables; /* bytes of device memory */
 };
 
 static void add_option(struct load *load, CUjit_option name, uint64_t value)
@@ -35,7 +34,7 @@ static void add_option(struct load *load, CUjit_option name, uint64_t value)
 static bool take_units(struct load *load)
 {
 	const uint8_t *image = load->copy.bytes;
-	uint64_t at = 0, size = load->wire.image, linked = 0, units = 0;
+	uint64_t at = 0, size = load->wire.image;
 	load->unit = calloc(load->wire.units + 1u, sizeof *load->unit);
 	if (!load->unit)
 		return false;
@@ -43,18 +42,12 @@ static bool take_units(struct load *load)
 		uint64_t n = at < size ? server_image_container(image + at, size - at) : 0;
 		if (!n)
 			return false;
-		uint64_t variables = server_image_variables(image + at, n);
-		if (!i)
-			linked = variables;
-		else if (__builtin_add_overflow(units, variables, &units))
-			units = UINT64_MAX;
 		if (i)
 			load->unit[i - 1] = image + at;
 		at += (n + 7) & ~7ull;
 	}
 	load->wrapper = (struct fatbin_wrapper){ FATBIN_WRAPPER_MAGIC, 2, image, load->unit };
 	load->image = &load->wrapper;
-	load->variables = linked > units ? linked : units;
 	return true;
 }
 
@@ -67,12 +60,8 @@ static CUresult take_image(struct server_call *call, struct load *load)
 	if (result != CUDA_SUCCESS)
 		return result;
 	load->image = load->copy.bytes;
-	if (load->wire.units)
-		return take_units(load) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
-	if (!server_image_is_sound(load->copy.bytes, load->wire.image))
-		return CUDA_ERROR_INVALID_IMAGE;
-	load->variables = server_image_variables(load->copy.bytes, load->wire.image);
-	return CUDA_SUCCESS;
+	bool sound = load->wire.units ? take_units(load) : server_image_is_sound(load->copy.bytes, load->wire.image);
+	return sound ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult server_jit_options(struct server_call *call, uint32_t count, CUjit_option *names, void **values)
@@ -324,12 +313,28 @@ static CUresult load_and_describe(struct server_call *call, struct load *load, s
 	return result;
 }
 
+/* Bytes of device memory that the variables take. Without a quota nobody asks. */
+static uint64_t variables_of(const struct load *load)
+{
+	const uint8_t *image = load->copy.bytes, *unit;
+	uint64_t units = 0;
+	if (!server_quota_is_set())
+		return 0;
+	for (unsigned i = 0; i < load->wire.units; i++) {
+		unit = load->unit[i];
+		if (__builtin_add_overflow(units, server_image_variables(unit, (uint64_t)(image + load->wire.image - unit)), &units))
+			return UINT64_MAX;
+	}
+	uint64_t whole = server_image_variables(image, load->wire.image);
+	return whole > units ? whole : units;
+}
+
 /* Charges the session's quota for the variables. Those of a library live as long as the library. */
 static CUresult load_charged(struct server_call *call, struct load *load, struct rc_wire_module *wire)
 {
 	struct server_charge charge;
 	void *object = NULL;
-	if (!server_usage_charge(&charge, 0, load->variables))
+	if (!server_usage_charge(&charge, 0, variables_of(load)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	charge.outlasts = load->wire.library;
 	CUresult result = load_and_describe(call, load, wire, &object);

@@ -23,6 +23,14 @@ void worker_limit_memory(const uint64_t *bytes, uint32_t count)
 	memcpy(quota, bytes, sizeof *quota * (count < RC_DEVICES_MAX ? count : RC_DEVICES_MAX));
 }
 
+bool server_quota_is_set(void)
+{
+	for (uint32_t i = 0; i < RC_DEVICES_MAX; i++)
+		if (quota[i])
+			return true;
+	return false;
+}
+
 uint32_t server_quota_index(uint32_t gpu)
 {
 	return worker.grant == RC_SERVER_ALL_GPUS ? gpu : worker.grant;
