@@ -67,6 +67,9 @@ typedef struct softgpu_kernel_info {
 	uint32_t constant_bytes, local_bytes, registers; /* registers: 32-bit ones a thread, capped at 255 */
 	uint32_t max_threads;      /* of .maxntid, else 1024 */
 	uint32_t required_block[3]; /* .reqntid, else 0 */
+	uint32_t required_cluster[3]; /* blocks of .reqnctapercluster, else 0 */
+	uint32_t max_cluster;      /* blocks of .maxclusterrank, else 0 */
+	bool explicit_cluster;     /* .explicitcluster */
 	uint32_t ptx_version;      /* 10 * major + minor of .target's sm, e.g. 75 */
 	bool prints;               /* it may call printf */
 } softgpu_kernel_info_t;
@@ -83,6 +86,9 @@ enum {
 	SOFTGPU_SM_SHARED_RESERVED = 1 << 10,   /* bytes of it, for each block */
 };
 
+/* Blocks of a cluster: as many as CUDA permits everywhere, and as many as this engine runs. */
+enum { SOFTGPU_CLUSTER_PORTABLE = 8, SOFTGPU_CLUSTER_MAX = 16 };
+
 /* How many blocks of this many threads and bytes of dynamic shared memory one multiprocessor holds; 0: none fits. */
 uint32_t softgpu_occupancy(const softgpu_kernel_info_t *kernel, uint32_t threads, uint64_t dynamic_shared);
 
@@ -96,6 +102,7 @@ typedef struct softgpu_limits {
 typedef struct softgpu_launch {
 	const softgpu_kernel_t *kernel;
 	uint32_t grid[3], block[3];
+	uint32_t cluster[3];     /* blocks of a cluster, which divide the grid; 0: as the kernel requires, else one */
 	uint32_t dynamic_shared; /* bytes */
 	const void *parameters;  /* the parameter block, parameter_bytes long */
 	bool cooperative;        /* grid.sync works: all blocks resident */
@@ -106,7 +113,8 @@ typedef struct softgpu_launch {
  * Runs a grid to its end on the engine's threads (HEADRACE_SOFTGPU_THREADS, default one per core, shared by all launches);
  * the calling thread helps. Several launches may run at once. Arguments were checked by the driver.
  * Up to softgpu_occupancy × softgpu_threads blocks are resident at the same time: each of them makes progress, so
- * that blocks may wait for each other. Blocks begin in the order of their numbers.
+ * that blocks may wait for each other. The blocks of a cluster are resident together. Blocks (clusters) begin in the
+ * order of their numbers.
  * CUDA_ERROR_ILLEGAL_ADDRESS, _MISALIGNED_ADDRESS, _LAUNCH_FAILED, _ASSERT, _ILLEGAL_INSTRUCTION …: the first fault; kernel, block,
  * thread, PTX line and address are logged. Device printf goes to stdout in order of blocks' own output when the launch ends.
  */

@@ -6,6 +6,7 @@
  */
 #include "cuda_remote/softgpu/exec/atomic.h"
 
+#include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/lanes/lane_float.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
@@ -146,8 +147,8 @@ uint64_t atomic_apply(uint32_t variant, void *address, uint64_t a, uint64_t b)
 /* add.f32 keeps subnormals in shared memory and flushes them in global memory ("atom", "red"). */
 static atomic_function *function_at(const struct block *block, atomic_function *function, uint64_t pointer)
 {
-	bool shared = pointer - (uint64_t)(uintptr_t)block->shared < block->shared_bytes;
-	return function == add_f32 && !shared ? add_f32_flushed : function;
+	bool flushes = function == add_f32 && !cluster_holds(block, (const char *)(uintptr_t)pointer);
+	return flushes ? add_f32_flushed : function;
 }
 
 static uint64_t value_of(const struct warp *warp, const struct insn *insn, int n, uint32_t lane)

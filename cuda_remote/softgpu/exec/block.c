@@ -113,16 +113,28 @@ static void warp_start(struct block *block, uint32_t n)
 	warp_park(warp, launch->kernel->code->insns, warp->live, PATH_READY);
 }
 
-bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
+/* Finds the block's index in the grid: the clusters' numbers count along x first, and so do the ranks in a cluster. */
+static void place_in_grid(struct block *block, uint64_t cluster)
 {
-	const uint32_t *grid = launch->request->grid;
+	const struct launch *launch = block->launch;
+	uint32_t rank = block->rank;
+	for (int i = 0; i < 3; i++) {
+		uint32_t size = launch->cluster[i], clusters = launch->request->grid[i] / size;
+		block->index[i] = (uint32_t)(cluster % clusters) * size + rank % size;
+		cluster /= clusters;
+		rank /= size;
+	}
+}
+
+static bool prepare_member(struct block *block, struct block *first, struct launch *launch, uint64_t cluster, uint32_t rank)
+{
 	if (!block_memory(block, launch))
 		return false;
 	block->launch = launch;
-	block->number = number;
-	block->index[0] = (uint32_t)(number % grid[0]);
-	block->index[1] = (uint32_t)(number / grid[0] % grid[1]);
-	block->index[2] = (uint32_t)(number / grid[0] / grid[1]);
+	block->first = first;
+	block->rank = rank;
+	block->number = cluster * launch->cluster_size + rank;
+	place_in_grid(block, cluster);
 	block->warp_count = launch->warp_count;
 	block->warps_done = 0;
 	block->live_threads = launch->block_threads;
@@ -130,13 +142,33 @@ bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
 	block->turn = (struct turn){ 0 };
 	block->print = (struct print_buffer){ .text = block->print.text, .room = block->print.room };
 	memset(block->barriers, 0, sizeof block->barriers);
-	block->cluster_arrivals = false;
 	for (uint32_t n = 0; n < block->warp_count; n++)
 		warp_start(block, n);
 	reset_spans(block);
 	write_constants(block);
 	check_block_start(block);
 	return true;
+}
+
+bool block_prepare(struct block *first, struct launch *launch, uint64_t number)
+{
+	first->members[0] = first;
+	first->cluster_arrivals = false;
+	for (uint32_t rank = 0; rank < launch->cluster_size; rank++) {
+		if (!first->members[rank])
+			first->members[rank] = calloc(1, sizeof *first);
+		if (!first->members[rank] || !prepare_member(first->members[rank], first, launch, number, rank))
+			return false;
+	}
+	return true;
+}
+
+size_t block_bytes(const struct block *first)
+{
+	size_t bytes = first->memory_size;
+	for (uint32_t rank = 1; rank < SOFTGPU_CLUSTER_MAX; rank++)
+		bytes += first->members[rank] ? first->members[rank]->memory_size : 0;
+	return bytes;
 }
 
 static void drop_saved_frames(struct block *block)
@@ -206,43 +238,88 @@ static enum block_outcome stall(const struct block *block)
 	return __atomic_load_n(&block->launch->fault, __ATOMIC_RELAXED) ? BLOCK_FAULT : BLOCK_STALLED;
 }
 
-enum block_outcome block_run(struct block *block)
+/* What happened in a round over the warps of a cluster. */
+struct round {
+	bool runnable, progress; /* some warp ran; some warp did not only use up its fuel */
+	bool unblocked;          /* of a block whose warps could not go on, one can now */
+	bool fault;
+	uint32_t done;           /* blocks that have ended */
+};
+
+static void run_round(struct block *block, struct round *seen)
 {
-	enum block_outcome outcome = BLOCK_STALLED;
-	uint32_t rounds = block->launch->lockstep ? LOCKSTEP_ROUNDS : BLOCK_ROUNDS;
-	for (uint32_t round = 1; outcome == BLOCK_STALLED; round++) {
-		bool runnable = false, progress = false;
-		for (uint32_t n = 0; n < block->warp_count && outcome == BLOCK_STALLED; n++) {
-			struct warp *warp = &block->warps[n];
-			if (warp->stop != WARP_YIELD && warp->stop != WARP_PREEMPTED)
-				continue;
-			enum warp_stop stop = run_warp(warp);
-			runnable = true;
-			progress |= stop != WARP_YIELD;
-			block->warps_done += stop == WARP_DONE;
-			if (stop == WARP_FAULT)
-				outcome = BLOCK_FAULT;
+	bool runnable = false;
+	for (uint32_t n = 0; n < block->warp_count; n++) {
+		struct warp *warp = &block->warps[n];
+		if (warp->stop != WARP_YIELD && warp->stop != WARP_PREEMPTED)
+			continue;
+		enum warp_stop stop = run_warp(warp);
+		runnable = true;
+		seen->progress |= stop != WARP_YIELD;
+		block->warps_done += stop == WARP_DONE;
+		if (stop == WARP_FAULT) {
+			seen->fault = true;
+			return;
 		}
-		if (outcome == BLOCK_FAULT)
-			break;
-		if (block->warps_done == block->warp_count)
+	}
+	if (block->warps_done == block->warp_count)
+		seen->done++;
+	else if (!runnable && !cluster_barrier_waits(block))
+		seen->unblocked |= unblock(block); /* no other block can let it go on */
+	seen->runnable |= runnable;
+}
+
+/* No warp of the cluster can go on. Returns whether one can now. */
+static bool unblock_all(struct block *first)
+{
+	bool any = false;
+	for (uint32_t rank = 0; rank < first->launch->cluster_size; rank++)
+		any |= unblock(first->members[rank]);
+	return any;
+}
+
+static struct block *first_not_done(struct block *first)
+{
+	uint32_t rank = 0;
+	while (first->members[rank]->warps_done == first->members[rank]->warp_count)
+		rank++;
+	return first->members[rank];
+}
+
+enum block_outcome block_run(struct block *first)
+{
+	const struct launch *launch = first->launch;
+	enum block_outcome outcome = BLOCK_STALLED;
+	uint32_t size = launch->cluster_size, rounds = launch->lockstep ? LOCKSTEP_ROUNDS : BLOCK_ROUNDS;
+	for (uint32_t round = 1; outcome == BLOCK_STALLED; round++) {
+		struct round seen = { 0 };
+		for (uint32_t rank = 0; rank < size && !seen.fault; rank++)
+			run_round(first->members[rank], &seen);
+		if (seen.fault)
+			outcome = BLOCK_FAULT;
+		else if (seen.done == size)
 			outcome = BLOCK_DONE;
-		else if (!runnable && !unblock(block))
-			outcome = deadlock(block);
-		else if (runnable && (!progress || round >= rounds) && (outcome = stall(block)) == BLOCK_STALLED)
+		else if (!seen.runnable && !seen.unblocked && !unblock_all(first))
+			outcome = deadlock(first_not_done(first));
+		else if (seen.runnable && (!seen.progress || round >= rounds) && (outcome = stall(first)) == BLOCK_STALLED)
 			return BLOCK_STALLED;
 	}
-	if (block->launch->program->has_recursion)
-		drop_saved_frames(block);
+	for (uint32_t rank = 0; rank < size && launch->program->has_recursion; rank++)
+		drop_saved_frames(first->members[rank]);
 	return outcome;
 }
 
-void block_free(struct block *block)
+void block_free(struct block *first)
 {
-	free(block->memory);
-	free(block->print.text);
-	check_block_free(block);
-	free(block);
+	for (uint32_t rank = SOFTGPU_CLUSTER_MAX; rank-- > 0;) {
+		struct block *block = rank ? first->members[rank] : first;
+		if (!block)
+			continue;
+		free(block->memory);
+		free(block->print.text);
+		check_block_free(block);
+		free(block);
+	}
 }
 
 /* ---- barriers */
@@ -299,7 +376,7 @@ void block_exit_threads(struct block *block, uint32_t count)
 	for (uint32_t n = 0; n < BARRIERS; n++)
 		if (block->barriers[n].arrived)
 			barrier_check(block, n);
-	if (block->cluster_arrivals)
+	if (block->first->cluster_arrivals)
 		cluster_barrier_check(block);
 }
 

@@ -222,14 +222,15 @@ static int check_request(const softgpu_launch_t *request, uint32_t depth)
 {
 	const softgpu_kernel_info_t *info = &request->kernel->info;
 	const uint32_t *grid = request->grid, *block = request->block, *want = info->required_block;
+	const uint32_t *cluster = info->required_cluster;
 	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
 	if (depth >= DEPTH_MAX)
 		return cudaErrorLaunchMaxDepthExceeded;
 	for (int i = 0; i < 3; i++)
 		if (!grid[i] || grid[i] > (i ? 65535u : 0x7fffffffu) || !block[i] || block[i] > (i < 2 ? 1024u : 64u) ||
-		    (want[0] && block[i] != want[i]))
+		    (want[0] && block[i] != want[i]) || (cluster[0] && grid[i] % cluster[i]))
 			return cudaErrorInvalidConfiguration;
-	if (threads > info->max_threads ||
+	if (threads > info->max_threads || (info->explicit_cluster && !cluster[0]) ||
 	    (uint64_t)request->kernel->shared_bytes + request->dynamic_shared > SHARED_MAX)
 		return cudaErrorInvalidConfiguration;
 	return cudaSuccess;

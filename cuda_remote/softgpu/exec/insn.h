@@ -143,6 +143,10 @@ struct softgpu_program {
 #define WINDOW_PARAM 3ull
 #define WINDOW_BASE(window) ((window) << WINDOW_SHIFT)
 
+/* Addresses of shared memory: below 1 << CLUSTER_SHIFT, offsets into the block's own; above, 1 + the rank of a block of the
+ * cluster, and in the lower bits an offset into that block's (PTX ISA, "mapa"). */
+#define CLUSTER_SHIFT 24
+
 /* An entry of the tables in ops/, which the decoder finds by the mnemonic as written. */
 struct op_form {
 	const char *mnemonic;

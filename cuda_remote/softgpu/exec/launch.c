@@ -58,7 +58,7 @@ static struct block *block_take(void)
 	struct block *block = pool.idle_blocks;
 	if (block) {
 		pool.idle_blocks = block->next;
-		pool.idle_bytes -= block->memory_size;
+		pool.idle_bytes -= block_bytes(block);
 	}
 	pthread_mutex_unlock(&pool.lock);
 	return block ? block : calloc(1, sizeof *block);
@@ -66,19 +66,20 @@ static struct block *block_take(void)
 
 static void block_give_back(struct block *block)
 {
+	size_t bytes = block_bytes(block);
 	pthread_mutex_lock(&pool.lock);
-	bool keep = block->memory_size <= IDLE_BYTES_MAX - pool.idle_bytes;
+	bool keep = bytes <= IDLE_BYTES_MAX - pool.idle_bytes;
 	if (keep) {
 		block->next = pool.idle_blocks;
 		pool.idle_blocks = block;
-		pool.idle_bytes += block->memory_size;
+		pool.idle_bytes += bytes;
 	}
 	pthread_mutex_unlock(&pool.lock);
 	if (!keep)
 		block_free(block);
 }
 
-/* ---- one worker's part of a launch */
+/* ---- one worker's part of a launch; a cluster is treated as one block, its block of rank 0 */
 static void launch_fail(struct launch *launch, CUresult result)
 {
 	int none = 0;
@@ -130,9 +131,11 @@ static void count_block(struct launch *launch, const struct block *block)
 /* The block's memory becomes the worker's spare. */
 static void finish_block(struct launch *launch, struct block *block, struct block **spare)
 {
-	keep_output(launch, block);
-	if (launch->counting)
-		count_block(launch, block);
+	for (uint32_t rank = 0; rank < launch->cluster_size; rank++) {
+		keep_output(launch, block->members[rank]);
+		if (launch->counting)
+			count_block(launch, block->members[rank]);
+	}
 	residency_end(block);
 	if (*spare)
 		block_give_back(block);
@@ -179,7 +182,7 @@ static struct launch *launch_with_work(void)
 {
 	for (struct launch *launch = pool.launches; launch; launch = launch->next)
 		if (launch->helpers < launch->helpers_max && !__atomic_load_n(&launch->fault, __ATOMIC_RELAXED) &&
-		    (__atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) < launch->block_count ||
+		    (__atomic_load_n(&launch->next_cluster, __ATOMIC_RELAXED) < launch->cluster_count ||
 		     residency_suspended(launch) > 1))
 			return launch;
 	return NULL;
@@ -295,21 +298,40 @@ static bool make_grid_barrier(struct launch *launch)
 	return true;
 }
 
-/* A kernel that does not fit on the GPU that is modelled runs all the same: one block on each thread. */
+/* A kernel that does not fit on the GPU that is modelled runs all the same: one block, or cluster, on each thread. */
 static uint64_t most_resident(const struct launch *launch)
 {
 	uint32_t blocks = softgpu_occupancy(&launch->kernel->info, launch->block_threads,
 						launch->request->dynamic_shared);
 	if (launch->request->cooperative)
-		return launch->block_count;
-	return (uint64_t)(blocks ? blocks : 1) * pool.threads;
+		return launch->cluster_count;
+	uint64_t clusters = (uint64_t)blocks * pool.threads / launch->cluster_size;
+	return clusters > pool.threads ? clusters : pool.threads;
+}
+
+/* False: the grid does not consist of whole clusters of a permitted size. */
+static bool fill_clusters(struct launch *launch)
+{
+	const softgpu_launch_t *request = launch->request;
+	const softgpu_kernel_info_t *info = &launch->kernel->info;
+	const uint32_t *wanted = request->cluster[0] ? request->cluster : info->required_cluster;
+	uint64_t size = 1;
+	launch->cluster_count = 1;
+	launch->explicit_cluster = wanted[0] != 0;
+	for (int i = 0; i < 3; i++) {
+		launch->cluster[i] = wanted[0] ? wanted[i] : 1;
+		if (!launch->cluster[i] || launch->cluster[i] > SOFTGPU_CLUSTER_MAX || request->grid[i] % launch->cluster[i])
+			return false;
+		size *= launch->cluster[i];
+		launch->cluster_count *= request->grid[i] / launch->cluster[i];
+	}
+	launch->cluster_size = (uint32_t)size;
+	return size <= SOFTGPU_CLUSTER_MAX;
 }
 
 static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 {
 	const struct softgpu_kernel *kernel = request->kernel;
-	launch->request = request;
-	launch->kernel = kernel;
 	launch->program = kernel->code->program;
 	launch->block_count = (uint64_t)request->grid[0] * request->grid[1] * request->grid[2];
 	launch->block_threads = request->block[0] * request->block[1] * request->block[2];
@@ -327,8 +349,8 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 	if (!launch->counting && !launch->lockstep)
 		launch->single_lane_entry = launch->program->ops->single_lane_entry();
 	launch->helpers_max = pool.threads - 1;
-	if (launch->block_count - 1 < launch->helpers_max)
-		launch->helpers_max = (uint32_t)launch->block_count - 1;
+	if (launch->cluster_count - 1 < launch->helpers_max)
+		launch->helpers_max = (uint32_t)launch->cluster_count - 1;
 	if (!residency_init(launch, most_resident(launch)))
 		return false;
 	size_t bytes = kernel->info.parameter_bytes;
@@ -351,19 +373,32 @@ static bool plausible(const softgpu_launch_t *request)
 	       (uint64_t)request->grid[1] * request->grid[2] <= UINT32_MAX;
 }
 
+static void open_check(struct launch *launch)
+{
+	if (launch->cluster_size == 1)
+		launch->check = check_launch_open(launch);
+	else
+		hr_log(HR_LOG_WARN, "softgpu: check: kernel %s: clusters of several blocks are not checked",
+		       launch->kernel->info.name);
+}
+
 CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 {
 	struct launch launch = { .depth = depth };
 	fenv_t host;
 	if (!plausible(request))
 		return CUDA_ERROR_INVALID_VALUE;
+	launch.request = request;
+	launch.kernel = request->kernel;
+	if (!fill_clusters(&launch))
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	pthread_once(&pool.once, pool_start);
 	/* The host's rounding mode, traps and flushing of subnormals do not apply to the device. */
 	fegetenv(&host);
 	fesetenv(FE_DFL_ENV);
 	if (fill_launch(&launch, request)) {
 		if (launch.program->checks)
-			launch.check = check_launch_open(&launch);
+			open_check(&launch);
 		launch_enqueue(&launch);
 		launch_work(&launch);
 		launch_dequeue(&launch);

@@ -2,6 +2,7 @@
 /* Memory accesses the slow way: lane by lane, any state space, every bound checked, faults reported. */
 #include "cuda_remote/softgpu/memory_map.h"
 
+#include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 bool memory_span_refill(struct warp *warp, uint32_t slot, uint64_t address)
@@ -34,7 +35,7 @@ char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t b
 	case 0:
 		return translate_global(address, bytes, write);
 	case WINDOW_SHARED:
-		return inside(offset, bytes, warp->block->shared_bytes) ? warp->block->shared + offset : NULL;
+		return cluster_shared(warp->block, offset, bytes);
 	case WINDOW_LOCAL:
 		if (!inside(offset, bytes, launch->local_bytes))
 			return NULL;

@@ -354,6 +354,9 @@ static void fill_info(struct softgpu_program *program, struct softgpu_kernel *ke
 	info->registers = registers > 255 ? 255 : registers < 8 ? 8 : registers;
 	info->max_threads = function->max_threads ? function->max_threads : 1024;
 	memcpy(info->required_block, function->required_block, sizeof info->required_block);
+	memcpy(info->required_cluster, function->required_cluster, sizeof info->required_cluster);
+	info->max_cluster = function->max_cluster;
+	info->explicit_cluster = function->explicit_cluster;
 	info->ptx_version = program->module->target;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The scheduling of resident blocks. In most grids no block waits for another one, and a block keeps its worker until
+ * The scheduling of resident blocks; a cluster is scheduled as one block. In most grids no block waits for another one, and a block keeps its worker until
  * it ends. A block is taken to wait if one lane of each of its paths has the same registers at the same instruction as
  * one or a few stalls before (warp.h, block_run: what a stall is). That comparison takes time, so it is made at few
  * stalls until some block of the launch has been found waiting, and from then on at each. The comparison misses a loop
@@ -77,24 +77,21 @@ bool residency_begin(struct launch *launch, uint64_t *number)
 {
 	struct residency *residency = &launch->residency;
 	/* Relaxed: only the numbers are shared; the launch itself was published under the pool's lock. */
-	if (__atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) >= launch->block_count)
+	if (__atomic_load_n(&launch->next_cluster, __ATOMIC_RELAXED) >= launch->cluster_count)
 		return false;
 	if (__atomic_fetch_add(&residency->resident, 1, __ATOMIC_RELAXED) < residency->most) {
-		*number = __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
-		if (*number < launch->block_count)
+		*number = __atomic_fetch_add(&launch->next_cluster, 1, __ATOMIC_RELAXED);
+		if (*number < launch->cluster_count)
 			return true;
 	}
 	__atomic_fetch_sub(&residency->resident, 1, __ATOMIC_RELAXED);
 	return false;
 }
 
-void residency_place(struct block *block)
+static void place_member(struct block *block)
 {
 	const struct launch *launch = block->launch;
 	struct residency *residency = &block->launch->residency;
-	if (!residency->loads)
-		return;
-	pthread_mutex_lock(&residency->lock);
 	/* Among equals, blocks take turns, so that they are spread also if each ends before the next begins. */
 	uint32_t least = (uint32_t)(block->number % launch->workers);
 	for (uint32_t i = 1, n = least; i < launch->workers; i++) {
@@ -103,8 +100,18 @@ void residency_place(struct block *block)
 			least = n;
 	}
 	residency->loads[least]++;
-	pthread_mutex_unlock(&residency->lock);
 	block->multiprocessor = least;
+}
+
+void residency_place(struct block *first)
+{
+	struct residency *residency = &first->launch->residency;
+	if (!residency->loads)
+		return;
+	pthread_mutex_lock(&residency->lock);
+	for (uint32_t rank = 0; rank < first->launch->cluster_size; rank++)
+		place_member(first->members[rank]);
+	pthread_mutex_unlock(&residency->lock);
 }
 
 void residency_abandon(struct launch *launch)
@@ -114,15 +121,17 @@ void residency_abandon(struct launch *launch)
 	__atomic_fetch_sub(&launch->residency.resident, 1, __ATOMIC_RELEASE);
 }
 
-void residency_end(struct block *block)
+void residency_end(struct block *first)
 {
-	struct residency *residency = &block->launch->residency;
+	struct launch *launch = first->launch;
+	struct residency *residency = &launch->residency;
 	if (residency->loads) {
 		pthread_mutex_lock(&residency->lock);
-		residency->loads[block->multiprocessor]--;
+		for (uint32_t rank = 0; rank < launch->cluster_size; rank++)
+			residency->loads[first->members[rank]->multiprocessor]--;
 		pthread_mutex_unlock(&residency->lock);
 	}
-	residency_abandon(block->launch);
+	residency_abandon(launch);
 }
 
 /* ---- whether a block waits */
@@ -167,9 +176,8 @@ static uint64_t path_state(const struct warp *warp, const struct path *path)
 }
 
 /* A hash that does not depend on the order of a warp's paths, which changes while they take turns. */
-static uint64_t block_state(const struct block *block)
+static uint64_t mix_warps(uint64_t hash, const struct block *block)
 {
-	uint64_t hash = 0;
 	for (uint32_t n = 0; n < block->warp_count; n++) {
 		const struct warp *warp = &block->warps[n];
 		uint64_t paths = 0;
@@ -180,6 +188,14 @@ static uint64_t block_state(const struct block *block)
 			paths += path_state(warp, &warp->others[i]);
 		hash = mix(hash, paths);
 	}
+	return hash;
+}
+
+static uint64_t block_state(const struct block *first)
+{
+	uint64_t hash = 0;
+	for (uint32_t rank = 0; rank < first->launch->cluster_size; rank++)
+		hash = mix_warps(hash, first->members[rank]);
 	return hash;
 }
 
@@ -218,7 +234,7 @@ static bool turn_is_over(struct block *block)
 	uint64_t now = now_ns();
 	if (turn->stalls == 1)
 		turn->began = now;
-	return now - turn->began > TURN_NS + (block->memory_size >> 10) * TURN_NS_PER_KIB;
+	return now - turn->began > TURN_NS + (block_bytes(block) >> 10) * TURN_NS_PER_KIB;
 }
 
 /*
@@ -240,7 +256,7 @@ static uint64_t era_of(const struct residency *residency)
 /* All blocks are resident that may be now. */
 static bool all_begun(const struct launch *launch)
 {
-	return __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) >= launch->block_count ||
+	return __atomic_load_n(&launch->next_cluster, __ATOMIC_RELAXED) >= launch->cluster_count ||
 	       __atomic_load_n(&launch->residency.resident, __ATOMIC_RELAXED) >= launch->residency.most;
 }
 
@@ -275,7 +291,7 @@ static bool nothing_moves(struct launch *launch, struct turn *turn, uint64_t use
 {
 	struct residency *residency = &launch->residency;
 	uint32_t haste = __atomic_load_n(&launch->kernel->code->haste, __ATOMIC_RELAXED);
-	uint64_t moved = __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) +
+	uint64_t moved = __atomic_load_n(&launch->next_cluster, __ATOMIC_RELAXED) +
 			 __atomic_load_n(&residency->ended, __ATOMIC_RELAXED);
 	uint64_t now = now_ns(), passed = now - residency->looked;
 	uint64_t counts = passed < used ? passed : used;
@@ -333,7 +349,7 @@ enum block_outcome residency_run(struct block *block)
 static void report_no_progress(struct launch *launch)
 {
 	struct residency *residency = &launch->residency;
-	uint64_t begun = __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED), now = now_ns();
+	uint64_t begun = __atomic_load_n(&launch->next_cluster, __ATOMIC_RELAXED), now = now_ns();
 	if (begun != residency->begun_before || !residency->begun_since) {
 		residency->begun_before = begun;
 		residency->begun_since = now;
@@ -346,9 +362,9 @@ static void report_no_progress(struct launch *launch)
 	       "softgpu: kernel %s: %" PRIu64 " of the grid's %" PRIu64 " blocks are resident, as many as fit the device; %s, "
 	       "none has ended for %u s. If they wait for blocks that have not begun, the kernel never ends: "
 	       "launch at most %" PRIu64 " blocks (cuOccupancyMaxActiveBlocksPerMultiprocessor)",
-	       launch->kernel->info.name, residency->most, launch->block_count,
+	       launch->kernel->info.name, residency->most * launch->cluster_size, launch->block_count,
 	       all_wait ? "each waits in a loop" : "each still runs",
-	       (unsigned)((now - residency->begun_since) / 1000000000u), residency->most);
+	       (unsigned)((now - residency->begun_since) / 1000000000u), residency->most * launch->cluster_size);
 }
 
 void residency_suspend(struct block *block)
@@ -369,7 +385,7 @@ void residency_suspend(struct block *block)
 		look_ahead(launch, block, state, used);
 	__atomic_store_n(&residency->suspended, residency->suspended + 1, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&residency->resident, __ATOMIC_RELAXED) >= residency->most &&
-	    __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) < launch->block_count)
+	    __atomic_load_n(&launch->next_cluster, __ATOMIC_RELAXED) < launch->cluster_count)
 		report_no_progress(launch);
 	pthread_mutex_unlock(&residency->lock);
 }

@@ -13,15 +13,17 @@
 bool residency_init(struct launch *launch, uint64_t most);
 void residency_finish(struct residency *residency);
 
+/* In what follows a cluster of blocks counts as one block, for which its block of rank 0 stands. */
+
 /* The number of the next block, which is resident from now on. False: no block is left, or no more may be resident. */
 bool residency_begin(struct launch *launch, uint64_t *number);
 /*
- * Gives the block, which is resident from now on, the multiprocessor that has the fewest of the launch's blocks. The block
- * stays there, whichever threads run it.
+ * Gives the block, which is resident from now on, the multiprocessor that has the fewest of the launch's blocks, and so
+ * each other block of its cluster. They stay there, whichever threads run them.
  */
-void residency_place(struct block *block);
+void residency_place(struct block *first);
 /* A block that residency_place has placed has ended. */
-void residency_end(struct block *block);
+void residency_end(struct block *first);
 /* A block that has begun, and has not been placed, will not be run. */
 void residency_abandon(struct launch *launch);
 

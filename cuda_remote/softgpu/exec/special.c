@@ -2,6 +2,7 @@
 /* Special registers, kernel parameters, and the small operations on predicates and addresses. */
 #include "cuda_remote/softgpu/exec/special.h"
 
+#include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include <string.h>
@@ -28,7 +29,24 @@ static uint64_t uniform(const struct warp *warp, uint32_t id)
 	case SPECIAL_NCTAID_X:
 	case SPECIAL_NCTAID_Y:
 	case SPECIAL_NCTAID_Z: return launch->request->grid[id - SPECIAL_NCTAID_X];
-	case SPECIAL_ONE: return 1;
+	case SPECIAL_CLUSTERID_X:
+	case SPECIAL_CLUSTERID_Y:
+	case SPECIAL_CLUSTERID_Z:
+		return block->index[id - SPECIAL_CLUSTERID_X] / launch->cluster[id - SPECIAL_CLUSTERID_X];
+	case SPECIAL_CLUSTER_CTAID_X:
+	case SPECIAL_CLUSTER_CTAID_Y:
+	case SPECIAL_CLUSTER_CTAID_Z:
+		return block->index[id - SPECIAL_CLUSTER_CTAID_X] % launch->cluster[id - SPECIAL_CLUSTER_CTAID_X];
+	case SPECIAL_CLUSTER_CTARANK: return block->rank;
+	case SPECIAL_NCLUSTERID_X:
+	case SPECIAL_NCLUSTERID_Y:
+	case SPECIAL_NCLUSTERID_Z:
+		return launch->request->grid[id - SPECIAL_NCLUSTERID_X] / launch->cluster[id - SPECIAL_NCLUSTERID_X];
+	case SPECIAL_CLUSTER_NCTAID_X:
+	case SPECIAL_CLUSTER_NCTAID_Y:
+	case SPECIAL_CLUSTER_NCTAID_Z: return launch->cluster[id - SPECIAL_CLUSTER_NCTAID_X];
+	case SPECIAL_CLUSTER_NCTARANK: return launch->cluster_size;
+	case SPECIAL_EXPLICIT_CLUSTER: return launch->explicit_cluster;
 	case SPECIAL_WARPID: return warp->index;
 	case SPECIAL_NWARPID: return BLOCK_WARPS_MAX;
 	case SPECIAL_SMID: return block->multiprocessor;
@@ -119,7 +137,7 @@ void warp_fill_rows(struct warp *warp, const struct code *code, bool new_launch)
 {
 	for (uint32_t n = 0; n < code->launch_row_count; n++) {
 		uint32_t special = code->launch_rows[n].special;
-		if (new_launch || (special >= SPECIAL_CTAID_X && special <= SPECIAL_CTAID_Z))
+		if (new_launch || (special >= SPECIAL_CTAID_X && special <= SPECIAL_LAST_OF_BLOCK))
 			fill_row(warp, &code->launch_rows[n]);
 	}
 }
@@ -145,6 +163,7 @@ const struct insn *op_setp_combine(struct warp *warp, const struct insn *insn)
 	return insn + 1;
 }
 
+/* count: the window; size: of window 0, constant memory; of shared memory, the block's own only. */
 const struct insn *op_isspacep(struct warp *warp, const struct insn *insn)
 {
 	const uint64_t *address = SOURCE(uint64_t, 1);
@@ -155,6 +174,8 @@ const struct insn *op_isspacep(struct warp *warp, const struct insn *insn)
 		bool is_const = address[lane] - program->const_base < program->const_size;
 		if (insn->count == 0)
 			is = is && is_const == (insn->size != 0);
+		else if (is && insn->count == WINDOW_SHARED && insn->size)
+			is = cluster_rank(warp->block, address[lane]) == warp->block->rank;
 		truth |= (uint32_t)is << lane;
 	}
 	predicate_set(warp, insn->r[0], truth);

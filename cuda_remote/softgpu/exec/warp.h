@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of execution: a launch has blocks, a block has warps, a warp has paths. A worker thread runs one block at a
- * time. Until the block ends or is suspended (residency.h), only that thread accesses it; the launch alone is shared.
+ * The state of execution: a launch has clusters of blocks (of one block, if it asks for no clusters), a block has warps,
+ * a warp has paths. A worker thread runs one cluster at a time. Until the cluster ends or is suspended (residency.h),
+ * only that thread accesses it and its shared memory; the launch alone is shared. The block of rank 0 stands for its
+ * cluster.
  *
  * Divergence: the lanes of a warp that are at one instruction are a path. One path runs (warp->mask), the others wait
  * in warp->others. The path in the deepest call runs first, and of several the one at the lowest address, so that paths
@@ -124,6 +126,10 @@ struct block {
 	char *shared;
 	uint32_t shared_bytes; /* static and dynamic */
 	struct barrier barriers[BARRIERS];
+	uint32_t rank;         /* in the cluster */
+	struct block *first;   /* the cluster's block of rank 0, which owns the others */
+	/* Of the block of rank 0 only: */
+	struct block *members[SOFTGPU_CLUSTER_MAX]; /* the cluster's blocks by rank, itself included; beyond: spare ones */
 	bool cluster_arrivals; /* some thread has arrived at the cluster's barrier, which is not complete */
 	struct print_buffer print;
 	struct block_check *check; /* check.h; used where the launch has one */
@@ -137,6 +143,7 @@ struct block {
 
 /* The resident blocks of a launch (residency.h). */
 struct residency {
+	/* A cluster counts as one block. */
 	uint64_t most;             /* blocks that may be resident at a time */
 	uint64_t resident;         /* atomic */
 	bool waits;                /* atomic: one of them was found waiting for others */
@@ -158,7 +165,9 @@ struct launch {
 	const softgpu_launch_t *request;
 	const struct softgpu_kernel *kernel;
 	const struct softgpu_program *program;
-	uint64_t block_count;
+	uint64_t block_count, cluster_count;
+	uint32_t cluster[3], cluster_size; /* blocks of a cluster */
+	bool explicit_cluster;             /* the launch or the kernel gives that size */
 	uint32_t block_threads, warp_count;
 	uint32_t shared_bytes, dynamic_offset;
 	uint64_t local_bytes; /* a thread's local memory, with a stack if the depth of its calls is not known */
@@ -172,7 +181,7 @@ struct launch {
 	uint64_t grid_barrier; /* device address that %envreg1:2 hold in a cooperative launch: { u32 size, barrier; } */
 	/* shared by the workers */
 	bool ahead;           /* atomic: lanes go ahead of others of their warp that spin */
-	uint64_t next_block;  /* atomic: the next block to begin */
+	uint64_t next_cluster; /* atomic: the next one to begin */
 	struct residency residency;
 	int fault;            /* CUresult, atomic: the first one stays */
 	uint64_t executed, executed_lanes; /* atomic: of the blocks that have ended; counted if `counting` */
@@ -244,14 +253,17 @@ void warp_drop_saved(struct warp *warp);
 
 /* block.c */
 enum block_outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_FAULT };
-/* Makes block ready to run the launch's block of that number; false if there is no memory for it. */
-bool block_prepare(struct block *block, struct launch *launch, uint64_t number);
+/* Makes the block, and others for the rest of the cluster, ready to run the launch's cluster of that number; false if there
+ * is no memory for it. */
+bool block_prepare(struct block *first, struct launch *launch, uint64_t number);
 /*
- * Runs until the block ends (done), it or another block of the launch faults, or other blocks are to run (stalled). A
- * block stalls if all its warps only used up their fuel, or after many rounds over its warps.
+ * Runs a cluster until it ends (done), it or another one of the launch faults, or others are to run (stalled). It stalls
+ * if all its warps only used up their fuel, or after many rounds over its warps.
  */
-enum block_outcome block_run(struct block *block);
-void block_free(struct block *block);
+enum block_outcome block_run(struct block *first);
+void block_free(struct block *first);
+/* Bytes of memory that it keeps, with the other blocks that it owns. */
+size_t block_bytes(const struct block *first);
 void block_exit_threads(struct block *block, uint32_t count);
 
 /* load_store.c: writes the lanes' host addresses of an access in any space to warp->pointers; false after a fault */

@@ -144,7 +144,7 @@ struct ptx_function {
 	uint32_t register_count;
 	uint8_t *register_types;      /* enum ptx_type by number */
 	uint32_t register_room;
-	uint32_t max_threads, required_block[3];
+	uint32_t max_threads, required_block[3], required_cluster[3], max_cluster; /* 0: not given */
 	uint32_t carry_register;      /* 1 + the register that holds the carry flag; 0: none yet */
 	void *code;                   /* the decoder's */
 };

@@ -44,10 +44,10 @@ static void parse_block_size(struct ptx_parser *parser, uint32_t size[3])
 
 static bool parse_tuning(struct ptx_parser *parser, struct ptx_function *function)
 {
-	static const char *const counted[] = { ".minnctapersm", ".maxnctapersm", ".maxnreg", ".maxclusterrank",
-					       ".abi_preserve", ".abi_preserve_control" };
+	static const char *const counted[] = { ".minnctapersm", ".maxnctapersm", ".maxnreg", ".abi_preserve",
+					       ".abi_preserve_control" };
 	struct ptx_lexer *lexer = &parser->lexer;
-	uint32_t size[3];
+	uint32_t size[3], *cluster = function->required_cluster;
 	for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
 		if (ptx_take_word(lexer, counted[i])) {
 			ptx_parse_constant(parser);
@@ -65,13 +65,16 @@ static bool parse_tuning(struct ptx_parser *parser, struct ptx_function *functio
 			ptx_next(lexer);
 		ptx_expect_mark(lexer, ';');
 	} else if (ptx_at_word(lexer, ".reqnctapercluster")) {
-		parse_block_size(parser, size);
-		if (size[0] != 1 || size[1] != 1 || size[2] != 1)
-			ptx_unsupported(parser->context, lexer->token_line, "a kernel for clusters of several blocks");
+		parse_block_size(parser, cluster);
+		if (!cluster[0] || !cluster[1] || !cluster[2] || (uint64_t)cluster[0] * cluster[1] * cluster[2] > 16)
+			ptx_unsupported(parser->context, lexer->token_line, "clusters of more than 16 blocks");
+	} else if (ptx_at_word(lexer, ".maxclusterrank")) {
+		ptx_next(lexer);
+		function->max_cluster = parse_count(parser, 1 << 16);
 	} else if (ptx_at_word(lexer, ".blocksareclusters")) {
 		ptx_unsupported(parser->context, lexer->token_line, ".blocksareclusters");
 	} else if (ptx_take_word(lexer, ".explicitcluster")) {
-		function->explicit_cluster = true; /* of one block, which every launch has */
+		function->explicit_cluster = true;
 	} else if (ptx_take_word(lexer, ".noreturn")) {
 		function->noreturn = true;
 	} else {

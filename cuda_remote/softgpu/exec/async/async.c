@@ -2,6 +2,7 @@
 /* cp.async, bulk copies and their groups: the copy is made when it is issued. */
 #include "cuda_remote/softgpu/exec/async/async.h"
 
+#include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/atomic.h"
 #include "cuda_remote/softgpu/exec/async/mbarrier.h"
 
@@ -54,28 +55,43 @@ static void reduce_elements(char *target, const char *source, uint32_t bytes, ui
 	}
 }
 
+/* One lane's copy to an address, with the mbarrier that counts it. False after a fault. */
+static bool bulk_copy(struct warp *warp, const struct insn *insn, uint32_t lane, uint64_t to, uint64_t barrier)
+{
+	uint32_t bytes = SOURCE(uint32_t, 2)[lane];
+	uint64_t from = SOURCE(uint64_t, 1)[lane];
+	char *target = bytes ? find(warp, insn, lane, (enum access_space)insn->slot, to, bytes, 16, true) : NULL;
+	const char *source = target ? find(warp, insn, lane, (enum access_space)insn->size, from, bytes, 16, false) : NULL;
+	if (bytes && !source)
+		return false;
+	if (bytes && insn->count == BULK_COPY)
+		memmove(target, source, bytes);
+	else if (bytes)
+		reduce_elements(target, source, bytes, insn->count, (uint32_t)insn->imm);
+	return insn->r[3] < 0 || mbarrier_complete_tx(warp, insn, lane, ACCESS_SHARED, barrier, bytes);
+}
+
+/* The same copy to each block of the cluster that the mask names: data and mbarrier at the same offsets there. */
+static bool bulk_multicast(struct warp *warp, const struct insn *insn, uint32_t lane, uint64_t to, uint64_t barrier)
+{
+	uint32_t blocks = SOURCE(uint16_t, 5)[lane];
+	if (!cluster_has(warp, insn, lane, blocks))
+		return false;
+	for_each_lane(rank, blocks)
+		if (!bulk_copy(warp, insn, lane, cluster_map(warp->block, to, rank), cluster_map(warp->block, barrier, rank)))
+			return false;
+	return true;
+}
+
 const struct insn *op_bulk(struct warp *warp, const struct insn *insn)
 {
-	const uint64_t *to = SOURCE(uint64_t, 0), *from = SOURCE(uint64_t, 1);
-	enum access_space target_space = (enum access_space)insn->slot, source_space = (enum access_space)insn->size;
 	for_each_lane(lane, warp->mask) {
+		uint64_t to = SOURCE(uint64_t, 0)[lane], barrier = insn->r[3] < 0 ? 0 : SOURCE(uint64_t, 3)[lane];
 		uint32_t bytes = SOURCE(uint32_t, 2)[lane];
-		/* The cluster has only its first block: bit 0 of the mask. */
-		if (insn->r[5] >= 0 && !(SOURCE(uint16_t, 5)[lane] & 1))
-			continue;
 		if (bytes % 16)
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_MISALIGNED_ADDRESS,
 					  "bulk copy of a size that is no multiple of 16", bytes);
-		char *target = bytes ? find(warp, insn, lane, target_space, to[lane], bytes, 16, true) : NULL;
-		const char *source = target ? find(warp, insn, lane, source_space, from[lane], bytes, 16, false) : NULL;
-		if (bytes && !source)
-			return NULL;
-		if (bytes && insn->count == BULK_COPY)
-			memmove(target, source, bytes);
-		else if (bytes)
-			reduce_elements(target, source, bytes, insn->count, (uint32_t)insn->imm);
-		if (insn->r[3] >= 0 &&
-		    !mbarrier_complete_tx(warp, insn, lane, ACCESS_SHARED, SOURCE(uint64_t, 3)[lane], bytes))
+		if (!(insn->r[5] < 0 ? bulk_copy : bulk_multicast)(warp, insn, lane, to, barrier))
 			return NULL;
 	}
 	return insn + 1;

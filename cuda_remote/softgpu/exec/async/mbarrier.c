@@ -2,6 +2,8 @@
 /* mbarrier objects in shared memory: arrival, expected bytes, phases, waiting. */
 #include "cuda_remote/softgpu/exec/async/mbarrier.h"
 
+#include "cuda_remote/softgpu/exec/async/cluster.h"
+
 #include <string.h>
 
 /*
@@ -45,8 +47,7 @@ static char *object_at(struct warp *warp, const struct insn *insn, uint32_t lane
 		return NULL;
 	}
 	char *object = memory_translate_in(warp, lane, space, address, 8, true);
-	const struct block *block = warp->block;
-	if (!object || object < block->shared || object >= block->shared + block->shared_bytes) {
+	if (!object || !cluster_holds(warp->block, object)) {
 		warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS, "mbarrier outside shared memory",
 			   address);
 		return NULL;

@@ -2,6 +2,7 @@
 /* Tensor copies: tiles of a tensor map to and from shared memory, and reductions into global memory. */
 #include "cuda_remote/softgpu/exec/async/tensor.h"
 
+#include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/atomic.h"
 #include "cuda_remote/softgpu/exec/check/check.h"
 #include "cuda_remote/softgpu/exec/async/mbarrier.h"
@@ -20,7 +21,7 @@ struct tile {
 	uint32_t lane;
 	softgpu_tensor_map_t map;
 	int64_t at[TENSOR_RANK_MAX]; /* coordinates of the row under way */
-	uint64_t shared;             /* address of the tile */
+	uint64_t shared, barrier;    /* addresses of the tile and of the mbarrier that counts its bytes */
 	char *memory;                /* host address of the tile */
 	uint32_t row;                /* bytes */
 	uint32_t variant;            /* of the reduction */
@@ -168,7 +169,7 @@ static bool check_tile(const struct tile *tile, uint64_t bytes)
 	const struct insn *insn = tile->insn;
 	return check_touch(tile->warp, insn, tile->lane, ACCESS_SHARED, tile->shared, bytes,
 			   insn->count == TENSOR_LOAD ? CHECK_WRITE : CHECK_READ) &&
-	       (insn->r[2] < 0 || check_touch(tile->warp, insn, tile->lane, ACCESS_SHARED, operand(tile, 2), 8,
+	       (insn->r[2] < 0 || check_touch(tile->warp, insn, tile->lane, ACCESS_SHARED, tile->barrier, 8,
 					      CHECK_READ | CHECK_WRITE | CHECK_STRONG | CHECK_RELEASE));
 }
 
@@ -181,7 +182,6 @@ static bool copy_tile(struct tile *tile)
 	uint64_t bytes = tile->row;
 	for (uint32_t i = 1; i < tile->map.rank; i++)
 		bytes *= tile->map.box[i];
-	tile->shared = operand(tile, 1);
 	if (tile->shared % SHARED_ALIGN)
 		return fault(tile, CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned tile in shared memory", tile->shared);
 	tile->memory = memory_translate_in(tile->warp, tile->lane, ACCESS_SHARED, tile->shared, bytes,
@@ -191,19 +191,40 @@ static bool copy_tile(struct tile *tile)
 	if ((tile->warp->block->launch->check && !check_tile(tile, bytes)) || !copy_rows(tile, bytes))
 		return false;
 	return insn->r[2] < 0 ||
-	       mbarrier_complete_tx(tile->warp, insn, tile->lane, ACCESS_SHARED, operand(tile, 2), (uint32_t)bytes);
+	       mbarrier_complete_tx(tile->warp, insn, tile->lane, ACCESS_SHARED, tile->barrier, (uint32_t)bytes);
+}
+
+static struct tile tile_of(struct warp *warp, const struct insn *insn, uint32_t lane)
+{
+	struct tile tile = { .warp = warp, .insn = insn, .lane = lane };
+	for (uint32_t i = 0; i < insn->size; i++)
+		tile.at[i] = ((const int32_t *)operand_row(warp, insn[1].r[i]))[lane];
+	tile.shared = operand(&tile, 1);
+	tile.barrier = insn->r[2] < 0 ? 0 : operand(&tile, 2);
+	return tile;
+}
+
+/* The same tile for each block of the cluster that the mask names: data and mbarrier at the same offsets there. */
+static bool copy_to_blocks(const struct tile *tile, uint32_t blocks)
+{
+	const struct block *block = tile->warp->block;
+	if (!cluster_has(tile->warp, tile->insn, tile->lane, blocks))
+		return false;
+	for_each_lane(rank, blocks) {
+		struct tile copy = *tile;
+		copy.shared = cluster_map(block, tile->shared, rank);
+		copy.barrier = cluster_map(block, tile->barrier, rank);
+		if (!copy_tile(&copy))
+			return false;
+	}
+	return true;
 }
 
 const struct insn *op_tensor(struct warp *warp, const struct insn *insn)
 {
 	for_each_lane(lane, warp->mask) {
-		/* The cluster has only its first block: bit 0 of the mask. */
-		if (insn->r[3] >= 0 && !(SOURCE(uint16_t, 3)[lane] & 1))
-			continue;
-		struct tile tile = { .warp = warp, .insn = insn, .lane = lane };
-		for (uint32_t i = 0; i < insn->size; i++)
-			tile.at[i] = ((const int32_t *)operand_row(warp, insn[1].r[i]))[lane];
-		if (!copy_tile(&tile))
+		struct tile tile = tile_of(warp, insn, lane);
+		if (!(insn->r[3] < 0 ? copy_tile(&tile) : copy_to_blocks(&tile, SOURCE(uint16_t, 3)[lane])))
 			return NULL;
 	}
 	return insn + 2;

@@ -338,7 +338,7 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 	if (decoder->reserved_shared && letter == 'w' && ptx_text_is(operand->name, RESERVED_SHARED_NAME))
 		return decode_constant(decoder, decoder->reserved_shared - 1, 4);
 	if (letter == 'p' && ptx_text_is(operand->name, "%is_explicit_cluster"))
-		return decode_constant(decoder, decoder->function->explicit_cluster ? UINT32_MAX : 0, 4);
+		return decode_explicit_cluster(decoder);
 	if (decode_is_special(operand->name, operand->component, &id, &size)) {
 		if (letter == 'h')
 			return decode_half_special(decoder, id);

@@ -146,6 +146,7 @@ void decode_elect(struct decoder *decoder), decode_griddepcontrol(struct decoder
 	decode_setmaxnreg(struct decoder *decoder), decode_createpolicy(struct decoder *decoder),
 	decode_mapa(struct decoder *decoder), decode_getctarank(struct decoder *decoder),
 	decode_cluster_barrier(struct decoder *decoder), decode_fence(struct decoder *decoder);
+struct value decode_explicit_cluster(struct decoder *decoder);
 
 /* decode_control.c: branches, calls, barriers, warp collectives */
 void decode_branch(struct decoder *decoder), decode_brx(struct decoder *decoder), decode_call(struct decoder *decoder),

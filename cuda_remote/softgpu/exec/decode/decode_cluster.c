@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The instructions of compute_90 for clusters, and hints that do not change results. Here a cluster is one block, so
- * every address of .shared::cluster is in the block's own shared memory.
+ * The instructions of compute_90 for clusters, and hints that do not change results. Every instruction that takes an
+ * address of shared memory takes one of another block of the cluster too (CLUSTER_SHIFT).
  */
 #include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/decode/decode.h"
 #include "cuda_remote/softgpu/exec/decode/decode_check.h"
+#include "cuda_remote/softgpu/exec/special.h"
 
 #include <string.h>
 
@@ -67,7 +68,19 @@ void decode_createpolicy(struct decoder *decoder)
 	decode_use(draft, 1, policy);
 }
 
-/* mapa d, a, rank: the address of a in the block of that rank. The only block is this one, so the result is a. */
+/* A predicate, whose row is filled for each launch like that of another special register. */
+struct value decode_explicit_cluster(struct decoder *decoder)
+{
+	struct value row = decode_special(decoder, SPECIAL_EXPLICIT_CLUSTER, 4);
+	uint32_t truth = decode_temporary(decoder, 0);
+	struct draft *draft = decode_emit_op(decoder, "setp.ne.b32");
+	decode_define(draft, 0, truth);
+	decode_use(draft, 1, row);
+	decode_use(draft, 2, decode_constant(decoder, 0, 4));
+	return (struct value){ ROLE_USE, (int32_t)truth };
+}
+
+/* mapa d, a, rank: the address of a in the block of that rank. */
 void decode_mapa(struct decoder *decoder)
 {
 	bool wide = decode_has(decoder, ".u64");
@@ -92,12 +105,12 @@ void decode_getctarank(struct decoder *decoder)
 {
 	bool wide = decode_has(decoder, ".u64");
 	decode_operand_count(decoder, 2, 2);
-	decode_source(decoder, decode_operand(decoder, 1), wide ? 'l' : 'w');
-	struct value rank = decode_constant(decoder, 0, 4);
+	struct value source = decode_source(decoder, decode_operand(decoder, 1), wide ? 'l' : 'w');
 	uint32_t result = decode_result(decoder, decode_operand(decoder, 0), 'w');
-	struct draft *draft = decode_emit_op(decoder, "mov.b32");
+	struct draft *draft = decode_emit(decoder, op_getctarank);
 	decode_define(draft, 0, result);
-	decode_use(draft, 1, rank);
+	decode_use(draft, 1, source);
+	draft->insn.size = wide ? 8 : 4;
 }
 
 /* barrier.cluster.arrive and .wait; .release, .relaxed, .acquire and .aligned are ignored */

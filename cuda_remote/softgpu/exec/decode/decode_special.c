@@ -19,12 +19,12 @@ static const struct {
 	{ "%ntid", SPECIAL_NTID_X, SPECIAL_NTID_Y, SPECIAL_NTID_Z, 4 },
 	{ "%ctaid", SPECIAL_CTAID_X, SPECIAL_CTAID_Y, SPECIAL_CTAID_Z, 4 },
 	{ "%nctaid", SPECIAL_NCTAID_X, SPECIAL_NCTAID_Y, SPECIAL_NCTAID_Z, 4 },
-	{ "%clusterid", SPECIAL_CTAID_X, SPECIAL_CTAID_Y, SPECIAL_CTAID_Z, 4 },
-	{ "%nclusterid", SPECIAL_NCTAID_X, SPECIAL_NCTAID_Y, SPECIAL_NCTAID_Z, 4 },
-	{ "%cluster_ctaid", SPECIAL_ZERO, SPECIAL_ZERO, SPECIAL_ZERO, 4 },
-	{ "%cluster_nctaid", SPECIAL_ONE, SPECIAL_ONE, SPECIAL_ONE, 4 },
-	{ "%cluster_ctarank", SPECIAL_ZERO, 0, 0, 4 },
-	{ "%cluster_nctarank", SPECIAL_ONE, 0, 0, 4 },
+	{ "%clusterid", SPECIAL_CLUSTERID_X, SPECIAL_CLUSTERID_Y, SPECIAL_CLUSTERID_Z, 4 },
+	{ "%nclusterid", SPECIAL_NCLUSTERID_X, SPECIAL_NCLUSTERID_Y, SPECIAL_NCLUSTERID_Z, 4 },
+	{ "%cluster_ctaid", SPECIAL_CLUSTER_CTAID_X, SPECIAL_CLUSTER_CTAID_Y, SPECIAL_CLUSTER_CTAID_Z, 4 },
+	{ "%cluster_nctaid", SPECIAL_CLUSTER_NCTAID_X, SPECIAL_CLUSTER_NCTAID_Y, SPECIAL_CLUSTER_NCTAID_Z, 4 },
+	{ "%cluster_ctarank", SPECIAL_CLUSTER_CTARANK, 0, 0, 4 },
+	{ "%cluster_nctarank", SPECIAL_CLUSTER_NCTARANK, 0, 0, 4 },
 	{ "%laneid", SPECIAL_LANEID, 0, 0, 4 },
 	{ "%warpid", SPECIAL_WARPID, 0, 0, 4 },
 	{ "%nwarpid", SPECIAL_NWARPID, 0, 0, 4 },
@@ -97,7 +97,7 @@ bool decode_is_special(struct ptx_text name, char component, uint32_t *id, uint3
 		*id = component == 'y' ? specials[i].y : component == 'z' ? specials[i].z : specials[i].x;
 		if (component == 'w')
 			*id = SPECIAL_ZERO;
-		return component ? specials[i].y != 0 || !strncmp(specials[i].name, "%cluster", 8) : specials[i].y == 0;
+		return component ? specials[i].y != 0 : specials[i].y == 0;
 	}
 	return false;
 }
@@ -336,7 +336,7 @@ void decode_isspacep(struct decoder *decoder)
 	decode_define(draft, 0, result);
 	decode_use(draft, 1, source);
 	draft->insn.count = (uint8_t)window;
-	draft->insn.size = decode_has(decoder, ".const");
+	draft->insn.size = decode_has(decoder, ".const") || decode_has(decoder, ".shared") || decode_has(decoder, ".shared::cta");
 }
 
 /* ---- extended precision: add.cc, addc{.cc}, sub.cc, subc{.cc}, mad{.lo,.hi}.cc, madc{.lo,.hi}{.cc} */

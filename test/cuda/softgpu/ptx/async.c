@@ -496,10 +496,11 @@ START_TEST(what_is_not_built_does_not_load)
 		ck_assert_int_eq(load_text(text, &program), CUDA_ERROR_NOT_SUPPORTED);
 	}
 	ck_assert_int_eq(load_text(HEAD("8.4", "sm_90")
-		".visible .entry k() .explicitcluster .reqnctapercluster 2, 1, 1 { ret; }", &program),
+		".visible .entry k() .explicitcluster .reqnctapercluster 4, 5, 1 { ret; }", &program),
 		CUDA_ERROR_NOT_SUPPORTED);
 	ck_assert_int_eq(load_text(HEAD("8.4", "sm_90")
-		".visible .entry k() .explicitcluster .reqnctapercluster 1 { ret; }", &program), CUDA_SUCCESS);
+		".visible .entry k() .explicitcluster .reqnctapercluster 4, 2 .maxclusterrank 8 { ret; }", &program),
+		CUDA_SUCCESS);
 	softgpu_program_unload(program);
 }
 END_TEST

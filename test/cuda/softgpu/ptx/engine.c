@@ -149,7 +149,8 @@ softgpu_kernel_t *kernel_of(softgpu_program_t *program, const char *name)
 
 CUresult launch_1d(softgpu_kernel_t *kernel, uint32_t blocks, uint32_t threads, const void *parameters)
 {
-	softgpu_launch_t launch = { kernel, { blocks, 1, 1 }, { threads, 1, 1 }, 0, parameters, false, { NULL, 0, 0 } };
+	softgpu_launch_t launch = { .kernel = kernel, .grid = { blocks, 1, 1 }, .block = { threads, 1, 1 },
+				    .parameters = parameters };
 	return softgpu_launch(&launch);
 }
 

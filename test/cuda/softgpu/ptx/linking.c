@@ -39,7 +39,8 @@ static void run_linked(const char *const texts[], bool on_demand, uint64_t *resu
 	CUresult result = link_texts(texts, on_demand, &log, &program);
 	ck_assert_msg(result == CUDA_SUCCESS, "link gave %d: %s", (int)result, text);
 	uint64_t *memory = device_alloc(count * sizeof *memory);
-	softgpu_launch_t launch = { kernel_of(program, "k"), { 1, 1, 1 }, { 1, 1, 1 }, 60, &memory, false, { NULL, 0, 0 } };
+	softgpu_launch_t launch = { .kernel = kernel_of(program, "k"), .grid = { 1, 1, 1 }, .block = { 1, 1, 1 },
+				    .dynamic_shared = 60, .parameters = &memory };
 	ck_assert_int_eq(softgpu_launch(&launch), CUDA_SUCCESS);
 	memcpy(results, memory, count * sizeof *memory);
 	softgpu_program_unload(program);

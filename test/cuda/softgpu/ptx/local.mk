@@ -13,6 +13,7 @@ test_cuda_softgpu_ptx_libengine_la_LIBADD = cuda_remote/softgpu/libsgengine.la r
 SOFTGPU_PTX_TESTS = \
 	test/cuda/softgpu/ptx/arithmetic \
 	test/cuda/softgpu/ptx/async \
+	test/cuda/softgpu/ptx/clusters \
 	test/cuda/softgpu/ptx/collectives \
 	test/cuda/softgpu/ptx/control \
 	test/cuda/softgpu/ptx/defects \
@@ -46,6 +47,8 @@ test_cuda_softgpu_ptx_parameters_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_parameters_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_async_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_async_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_clusters_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
+test_cuda_softgpu_ptx_clusters_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_one_lane_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_one_lane_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_progress_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)

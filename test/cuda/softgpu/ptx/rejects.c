@@ -58,7 +58,7 @@ static const struct {
 	{ ".global .u64 x = (.u32)5;\n", CUDA_ERROR_INVALID_PTX, 4, ".s64" },
 	{ ".func f();\n.alias g, f;\n", CUDA_ERROR_INVALID_PTX, 5, ".alias" },
 	{ ".func f(.param .u32 a) { ret; }\n.func g();\n.alias g, f;\n", CUDA_ERROR_INVALID_PTX, 6, "differ" },
-	{ ".entry k() .reqnctapercluster 2 { ret; }\n", CUDA_ERROR_NOT_SUPPORTED, 4, "cluster" },
+	{ ".entry k() .reqnctapercluster 17 { ret; }\n", CUDA_ERROR_NOT_SUPPORTED, 4, "cluster" },
 	{ BODY(".reg .v2 .b32 v; mov.b32 %r1, v.z;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "vector" },
 	{ ".global .u32 x = { 1, 2 };\n", CUDA_ERROR_INVALID_PTX, 4, "x" },
 	{ ".extern .global .u32 x = 1;\n", CUDA_ERROR_INVALID_PTX, 4, "external" },

@@ -303,7 +303,8 @@ START_TEST(idle_grids_are_found_without_a_clock)
 	snprintf(text, sizeof text, "%.*s%s", (int)(place - locking), locking, place + 2);
 	use_threads(2);
 	program = load_ptx(text);
-	softgpu_launch_t launch = { kernel_of(program, "k"), { 3, 1, 1 }, { 64, 1, 1 }, 0, &words, true, { NULL, 0, 0 } };
+	softgpu_launch_t launch = { .kernel = kernel_of(program, "k"), .grid = { 3, 1, 1 }, .block = { 64, 1, 1 },
+				    .parameters = &words, .cooperative = true };
 	clock_rate = 0;
 	ck_assert_int_eq(softgpu_launch(&launch), CUDA_SUCCESS);
 	clock_rate = 1;

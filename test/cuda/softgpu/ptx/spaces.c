@@ -229,8 +229,8 @@ START_TEST(a_grid_of_very_many_blocks_prints)
 	struct captured captured;
 	struct parameters parameters = { NULL, NULL, 0 };
 	softgpu_program_t *program = load_ptx(PRINT_NUMBER "trap;" END);
-	softgpu_launch_t launch = { kernel_of(program, "k"), { INT32_MAX, 65535, 1 }, { 32, 1, 1 }, 0, &parameters, false,
-				    { NULL, 0, 0 } };
+	softgpu_launch_t launch = { .kernel = kernel_of(program, "k"), .grid = { INT32_MAX, 65535, 1 }, .block = { 32, 1, 1 },
+				    .parameters = &parameters };
 	softgpu_kernel_info_t info;
 	softgpu_kernel_info(launch.kernel, &info);
 	ck_assert(info.prints);
@@ -252,8 +252,8 @@ START_TEST(the_last_blocks_remain_if_printf_writes_too_much)
 	struct captured captured;
 	struct parameters parameters = { NULL, NULL, 0 };
 	softgpu_program_t *program = load_ptx(PRINT_NUMBER END);
-	softgpu_launch_t launch = { kernel_of(program, "k"), { 1000, 1, 1 }, { 32, 1, 1 }, 0, &parameters, false,
-				    { NULL, 0, 2400 } };
+	softgpu_launch_t launch = { .kernel = kernel_of(program, "k"), .grid = { 1000, 1, 1 }, .block = { 32, 1, 1 },
+				    .parameters = &parameters, .limits = { .print_bytes = 2400 } };
 	captured_begin(&captured);
 	CUresult result = softgpu_launch(&launch);
 	captured_end(&captured, text, sizeof text);
