@@ -11,12 +11,13 @@
 struct launch {
 	CUfunction function;
 	CUstream stream;
-	uint32_t grid[3], block[3], shared, flags;
+	uint32_t grid[3], block[3], cluster[3], shared, flags;
 	void **parameters, **extra;
 	const CUlaunchAttribute *attributes;
 	uint32_t n_attributes;
 };
 
+#define PORTABLE_CLUSTER 8 /* blocks: CUDA's limit for every device that has clusters */
 #define INLINE_PARAMETERS (RC_CALL_INLINE - sizeof(struct rc_wire_launch))
 
 static CUresult launch_check(const struct launch *launch, const struct rc_kernel *kernel)
@@ -27,10 +28,46 @@ static CUresult launch_check(const struct launch *launch, const struct rc_kernel
 		result = rc_route_same(RC_KIND_STREAM, stream, CUDA_ERROR_INVALID_HANDLE);
 	if (result == CUDA_SUCCESS)
 		result = rc_route_in_stream(RC_KIND_FUNCTION, kernel->handle, launch->stream);
-	return result == CUDA_SUCCESS ? rc_launch_check_shape(kernel, launch->grid, launch->block, launch->shared) : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	return rc_launch_check_shape(kernel, launch->grid, launch->block, launch->shared, launch->cluster);
 }
 
-CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *grid, const uint32_t *block, uint32_t shared)
+/* The grid must consist of whole clusters, and larger ones than every device has only if the kernel allows them. The driver
+ * checks the rest. */
+static CUresult check_cluster(const struct rc_kernel *kernel, const uint32_t *grid, const uint32_t *given)
+{
+	const int first = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, wide = CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+	bool gives = given[0] || given[1] || given[2], whole = true;
+	uint64_t size = 1;
+	for (int i = 0; i < 3; i++) {
+		uint32_t blocks = gives ? given[i] : 1;
+		if (!gives && kernel->known & 1u << (first + i))
+			blocks = (uint32_t)__atomic_load_n(&kernel->attribute[first + i], __ATOMIC_RELAXED);
+		/* A required size of 0 is none. */
+		blocks = blocks || gives ? blocks : 1;
+		whole &= blocks && grid[i] % blocks == 0;
+		size = size * blocks > UINT32_MAX ? UINT32_MAX : size * blocks;
+	}
+	bool too_wide = size > PORTABLE_CLUSTER && kernel->known & 1u << wide &&
+			!__atomic_load_n(&kernel->attribute[wide], __ATOMIC_RELAXED);
+	return whole && !too_wide ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+/* Returns how much dynamic shared memory a block of the kernel may have, bytes. */
+static uint64_t dynamic_shared_max(const struct rc_kernel *kernel, const struct rc_device *device)
+{
+	uint32_t fixed = 0;
+	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+		return (uint32_t)__atomic_load_n(&kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES],
+						 __ATOMIC_RELAXED);
+	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+		fixed = (uint32_t)kernel->attribute[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
+	return device->max_shared > fixed ? device->max_shared - fixed : 0;
+}
+
+CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *grid, const uint32_t *block, uint32_t shared,
+			       const uint32_t *cluster)
 {
 	struct rc_context *context;
 	struct rc_device *device;
@@ -48,13 +85,9 @@ CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *g
 	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
 	    threads > (uint64_t)kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-		return shared > (uint32_t)__atomic_load_n(&kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES],
-							  __ATOMIC_RELAXED) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	uint64_t fixed = 0;
-	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
-		fixed = (uint32_t)kernel->attribute[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
-	return fixed + shared > device->max_shared ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	if (shared > dynamic_shared_max(kernel, device))
+		return CUDA_ERROR_INVALID_VALUE;
+	return check_cluster(kernel, grid, cluster);
 }
 
 /*
@@ -240,7 +273,7 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gridDimX, unsigne
 }
 
 /* A device that has no clusters of several blocks. */
-static CUresult check_cluster(unsigned x, unsigned y, unsigned z)
+static CUresult check_cluster_device(unsigned x, unsigned y, unsigned z)
 {
 	struct rc_context *context;
 	struct rc_device *device;
@@ -258,9 +291,9 @@ static CUresult check_attribute(const CUlaunchAttribute *attribute)
 {
 	const CUlaunchAttributeValue *value = &attribute->value;
 	if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-		return check_cluster(value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
+		return check_cluster_device(value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
 	if (attribute->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
-		return check_cluster(value->preferredClusterDim.x, value->preferredClusterDim.y, value->preferredClusterDim.z);
+		return check_cluster_device(value->preferredClusterDim.x, value->preferredClusterDim.y, value->preferredClusterDim.z);
 	return attribute->id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -281,6 +314,11 @@ static CUresult keep_attribute(const CUlaunchAttribute *attribute, struct launch
 		hr_log_once(HR_LOG_WARN, "launch attribute %d is not supported by the forwarding driver; launch without it",
 			    (int)attribute->id);
 		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+		launch->cluster[0] = attribute->value.clusterDim.x;
+		launch->cluster[1] = attribute->value.clusterDim.y;
+		launch->cluster[2] = attribute->value.clusterDim.z;
 	}
 	kept[launch->n_attributes++] = *attribute;
 	return CUDA_SUCCESS;

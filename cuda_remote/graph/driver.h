@@ -19,6 +19,7 @@ typedef struct launch_shape {
 	unsigned grid[3], block[3];
 	unsigned dynamic_shared; /* bytes */
 	bool cooperative;
+	unsigned cluster[3];     /* blocks of a cluster; 0: not given */
 } launch_shape_t;
 
 /* ---- calls ---- */

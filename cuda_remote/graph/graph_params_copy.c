@@ -324,8 +324,9 @@ CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given)
 {
 	struct CUgraphNode_st fresh = { .graph = node->graph, .params.type = given->type };
 	CUresult result = take(&fresh, given);
-	if (!result && node->kernel && node->kernel->shape.cooperative) {
-		fresh.kernel->shape.cooperative = true;
+	if (!result && node->kernel && (node->kernel->shape.cooperative || node->kernel->shape.cluster[0])) {
+		fresh.kernel->shape.cooperative = node->kernel->shape.cooperative;
+		memcpy(fresh.kernel->shape.cluster, node->kernel->shape.cluster, sizeof fresh.kernel->shape.cluster);
 		result = graph_driver_check_shape(fresh.kernel->function, &fresh.kernel->shape);
 	}
 	if (result) {

@@ -56,6 +56,7 @@ static bool kernel_may_become(CUgraphNode mine, CUgraphNode theirs, pairing_t *p
 	if (mine->params.kernel.ctx != theirs->params.kernel.ctx)
 		return fail(pairing->info, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE, theirs, NULL);
 	if (from->shape.cooperative != to->shape.cooperative ||
+	    memcmp(from->shape.cluster, to->shape.cluster, sizeof from->shape.cluster) ||
 	    ((pairing->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) && priority_changed(from, to)))
 		return fail(pairing->info, CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, theirs, NULL);
 	return true;

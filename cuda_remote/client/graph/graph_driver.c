@@ -65,7 +65,7 @@ size_t graph_driver_parameter_offset(CUfunction function, uint32_t parameter)
 
 CUresult graph_driver_check_shape(CUfunction function, const launch_shape_t *shape)
 {
-	return rc_launch_check_shape(kernel_of(function), shape->grid, shape->block, shape->dynamic_shared);
+	return rc_launch_check_shape(kernel_of(function), shape->grid, shape->block, shape->dynamic_shared, shape->cluster);
 }
 
 CUresult graph_driver_parameters(CUfunction function, void **parameters, void **extra, unsigned char *block)

@@ -179,12 +179,15 @@ static void clusters_have_an_occupancy(void)
 	CUfunction nothing = kernel("nothing");
 	int size = 0, clusters = 0, blocks, units;
 	OK(cuOccupancyMaxPotentialClusterSize(&size, nothing, &config));
-	CHECK(size == 1); /* as the attribute CLUSTER_LAUNCH of the software GPU says */
+	CHECK(size == 8); /* what CUDA permits on every device */
 	OK(cuDeviceGetAttribute(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
 	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nothing, 32, 0));
 	OK(cuOccupancyMaxActiveClusters(&clusters, nothing, &config));
 	CHECK(clusters > 0 && clusters == blocks * units);
 	attribute.value.clusterDim.x = 2;
+	OK(cuOccupancyMaxActiveClusters(&clusters, nothing, &config));
+	CHECK(clusters == blocks * units / 2);
+	attribute.value.clusterDim.x = 9;
 	EXPECT(cuOccupancyMaxActiveClusters(&clusters, nothing, &config), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	EXPECT(cuOccupancyMaxActiveClusters(&clusters, NULL, &config), CUDA_ERROR_INVALID_HANDLE);
 	EXPECT(cuOccupancyMaxActiveClusters(&clusters, nothing, NULL), CUDA_ERROR_INVALID_VALUE);

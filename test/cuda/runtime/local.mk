@@ -43,6 +43,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/arrays.cu \
 	test/cuda/runtime/programs/async_copies.cu \
 	test/cuda/runtime/programs/checked.cu \
+	test/cuda/runtime/programs/clusters.cu \
 	test/cuda/runtime/programs/copies.cu \
 	test/cuda/runtime/programs/default_stream.cu \
 	test/cuda/runtime/programs/device.cu \
@@ -75,6 +76,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/arrays.cutest \
 	test/cuda/runtime/programs/async_copies.cutest \
 	test/cuda/runtime/programs/checked.cutest \
+	test/cuda/runtime/programs/clusters.cutest \
 	test/cuda/runtime/programs/copies.cutest \
 	test/cuda/runtime/programs/default_stream.cutest \
 	test/cuda/runtime/programs/per_thread_stream.cutest \
@@ -116,6 +118,8 @@ test/cuda/runtime/programs/symbols.cutest: test/cuda/runtime/programs/symbols.cu
 test/cuda/runtime/programs/per_thread_stream.cutest: test/cuda/runtime/programs/default_stream.cu
 	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart shared --default-stream per-thread \
 		$(srcdir)/test/cuda/runtime/programs/default_stream.cu
+test/cuda/runtime/programs/clusters.cutest: test/cuda/runtime/programs/clusters.cu
+	$(AM_V_GEN)$(RUNTIME_NVCC) -arch=compute_90 -cudart shared $(srcdir)/test/cuda/runtime/programs/clusters.cu
 test/cuda/runtime/programs/machine_code_only.cutest: test/cuda/runtime/programs/machine_code_only.cu
 	$(AM_V_GEN)$(RUNTIME_NVCC) -gencode arch=compute_80,code=sm_80 -cudart shared \
 		$(srcdir)/test/cuda/runtime/programs/machine_code_only.cu

@@ -27,14 +27,14 @@ for program in "$programs"/*.cutest; do
 	esac
 done
 
-# Copies and managed memory once more with a server that shares no memory with the client.
+# Copies, clusters and managed memory once more with a server that shares no memory with the client.
 remote_stop || fail "the daemon does not end"
 rm "$folder/ready"
 free_ports
 export HEADRACE_TRANSPORT=tcp
 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
-for program in async_copies managed managed_structures managed_variables; do
+for program in async_copies clusters managed managed_structures managed_variables; do
 	LD_LIBRARY_PATH=$libraries LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0 timeout 60 "$programs/$program.cutest" ||
 		fail "$program.cutest over TCP ended with status $?"
 	echo "passed over TCP: $program.cutest"

@@ -251,7 +251,7 @@ static void attributes_of_kernel_nodes(void)
 	CHECK(back.priority == -2);
 	value.clusterDim.x = 2, value.clusterDim.y = value.clusterDim.z = 1;
 	EXPECT(cuGraphKernelNodeSetAttribute(first, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value),
-			CUDA_ERROR_NOT_SUPPORTED);
+			CUDA_ERROR_INVALID_CLUSTER_SIZE); /* of a grid of one block */
 	EXPECT(cuGraphKernelNodeSetAttribute(first, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
 	       CUDA_ERROR_INVALID_VALUE);
 	/* A cooperative node stays one, whose blocks must all find room: checked where it is changed. */

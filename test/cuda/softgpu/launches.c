@@ -88,8 +88,8 @@ static void attributes_that_need_more_than_there_is_are_refused(void)
 	CUfunction function = kernel("nothing");
 	attribute.value.clusterDim.x = attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
 	OK(cuLaunchKernelEx(&config, function, NULL, NULL));
-	attribute.value.clusterDim.x = 2;
-	EXPECT(cuLaunchKernelEx(&config, function, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	attribute.value.clusterDim.x = 3;
+	EXPECT(cuLaunchKernelEx(&config, function, NULL, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	attribute.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
 	OK(cuLaunchKernelEx(&config, function, NULL, NULL));
 	attribute.id = (CUlaunchAttributeID)99;
@@ -208,7 +208,7 @@ static void devices_describe_themselves(void)
 	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
 	CHECK(value == 32);
 	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0));
-	CHECK(value == 0);
+	CHECK(value == 1);
 	EXPECT(cuDeviceGetAttribute(&value, (CUdevice_attribute)0, 0), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(cuDeviceCanAccessPeer(&peer, 0, 1));

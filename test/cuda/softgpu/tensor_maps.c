@@ -134,16 +134,10 @@ static void prepare(void)
 	memset(bytes_at(out), 0xEE, BYTES);
 }
 
-/* Loads a tile from this position and compares all of shared memory. */
-static void check_load(const shape_t *shape, const int32_t *at)
+/* All of shared memory after the load of a tile from this position. */
+static void expect_tile(const shape_t *shape, const int32_t *at, unsigned char *want)
 {
-	CUtensorMap map;
-	unsigned char want[BYTES];
-	prepare();
-	OK(encode(&map, shape, tensor));
-	CUmodule module = module_new(shape->rank, "sm_90", LOAD);
-	OK(run(module, &map, out, tile_bytes(shape), at));
-	memset(want, 0xEE, sizeof want);
+	memset(want, 0xEE, BYTES);
 	for (uint32_t n = 0; n < tile_bytes(shape) / shape->element; n++) {
 		uint32_t in_tile;
 		uint64_t in_tensor;
@@ -153,6 +147,18 @@ static void check_load(const shape_t *shape, const int32_t *at)
 		else
 			memset(want + in_tile, shape->fill ? 0xFF : 0, shape->element);
 	}
+}
+
+/* Loads a tile from this position and compares all of shared memory. */
+static void check_load(const shape_t *shape, const int32_t *at)
+{
+	CUtensorMap map;
+	unsigned char want[BYTES];
+	prepare();
+	OK(encode(&map, shape, tensor));
+	CUmodule module = module_new(shape->rank, "sm_90", LOAD);
+	OK(run(module, &map, out, tile_bytes(shape), at));
+	expect_tile(shape, at, want);
 	CHECK(!memcmp(want, bytes_at(out), BYTES));
 	OK(cuModuleUnload(module));
 }
@@ -179,6 +185,40 @@ static void tiles_are_loaded_and_what_is_outside_is_filled(void)
 	shape_t nan = { CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, 2, { 20, 10 }, { 64 }, { 16, 4 }, { 1, 1 }, 0,
 			CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
 	check_load(&nan, (int32_t[5]){ 10, 8 });
+}
+
+/* The last of three blocks loads a tile for itself and the first one. Each writes its shared memory out. */
+static void a_tile_goes_to_several_blocks_of_a_cluster(void)
+{
+	static const char *const load =
+		"mov.u32 %%r12, %%cluster_ctarank; mul.wide.u32 %%a3, %%r12, 16384; setp.eq.and.u32 %%p3, %%r12, 2, %%p0;\n"
+		"barrier.cluster.arrive; barrier.cluster.wait; add.u64 %%a0, %%a0, %%a3; mov.b16 %%h0, 5;\n"
+		"@%%p3 cp.async.bulk.prefetch.tensor.%ud.L2.global.tile [%%a1, {%s}];\n"
+		"@%%p3 cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+		" [%%r6], [%%a1, {%s}], [%%r7], %%h0;\n"
+		"setp.eq.u32 %%p3, %%r12, 1; @%%p3 bra END;\n"
+		"WAIT: mbarrier.try_wait.parity.shared.b64 %%p2, [%%r7], 0; @!%%p2 bra WAIT; END:";
+	CUlaunchAttribute cluster = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { 3, 1, 1 } };
+	CUlaunchConfig config = { .gridDimX = 3, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 1,
+				  .blockDimZ = 1, .attrs = &cluster, .numAttrs = 1 };
+	CUtensorMap map;
+	CUfunction function;
+	unsigned char want[BYTES];
+	int32_t at[5] = { 5, 7 };
+	uint32_t bytes = tile_bytes(&plain);
+	void *parameters[] = { &map, &out, &bytes, &at[0], &at[1], &at[2], &at[3], &at[4] };
+	prepare();
+	OK(encode(&map, &plain, tensor));
+	CUmodule module = module_new(plain.rank, "sm_90", load);
+	OK(cuModuleGetFunction(&function, module, "k"));
+	OK(cuLaunchKernelEx(&config, function, parameters, NULL));
+	OK(cuCtxSynchronize());
+	expect_tile(&plain, at, want);
+	CHECK(!memcmp(want, bytes_at(out), BYTES));
+	CHECK(!memcmp(want, bytes_at(out) + 2 * BYTES, BYTES));
+	memset(want, 0xEE, BYTES);
+	CHECK(!memcmp(want, bytes_at(out) + BYTES, BYTES));
+	OK(cuModuleUnload(module));
 }
 
 static void steps_leave_elements_out(void)
@@ -384,8 +424,9 @@ int main(void)
 	OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 0));
 	CHECK(supported);
 	OK(cuMemAllocManaged(&tensor, TENSOR_BYTES, CU_MEM_ATTACH_GLOBAL));
-	OK(cuMemAllocManaged(&out, BYTES, CU_MEM_ATTACH_GLOBAL));
+	OK(cuMemAllocManaged(&out, 3 * BYTES, CU_MEM_ATTACH_GLOBAL));
 	tiles_are_loaded_and_what_is_outside_is_filled();
+	a_tile_goes_to_several_blocks_of_a_cluster();
 	steps_leave_elements_out();
 	swizzled_chunks_are_where_the_guide_says();
 	tiles_are_stored_inside_the_tensor_alone();

@@ -148,6 +148,7 @@ static int value_of(CUdevice_attribute attribute, CUdevice device)
 		return cache_size() / 4 * 3;
 	case ATTRIBUTE(MAX_ACCESS_POLICY_WINDOW_SIZE):
 		return cache_size();
+	case ATTRIBUTE(CLUSTER_LAUNCH):
 	case ATTRIBUTE(TENSOR_MAP_ACCESS_SUPPORTED):
 		return device_capability() >= 90;
 	case ATTRIBUTE(PCI_BUS_ID): {

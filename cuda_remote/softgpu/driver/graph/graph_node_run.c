@@ -2,6 +2,7 @@
 /* Runs one node of a launch. */
 #include "cuda_remote/softgpu/driver/graph/graph_run.h"
 
+#include "cuda_remote/softgpu/driver/module/launch_shape.h"
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 #include "cuda_remote/softgpu/driver/init.h"
@@ -35,11 +36,12 @@ static CUresult run_kernel(const graph_kernel_t *kernel)
 	/* The module was unloaded since the launch, with a context that is not the launch's. */
 	if (!graph_kernel_loaded(kernel))
 		return CUDA_ERROR_INVALID_HANDLE;
-	softgpu_launch_t launch = { .kernel = function->kernel, .dynamic_shared = kernel->shape.dynamic_shared,
-				    .parameters = kernel->block, .cooperative = kernel->shape.cooperative,
-				    .limits = context_limits(function->module->context) };
-	memcpy(launch.grid, kernel->shape.grid, sizeof launch.grid);
-	memcpy(launch.block, kernel->shape.block, sizeof launch.block);
+	softgpu_launch_t launch;
+	CUresult result = launch_make(function, &kernel->shape, &launch);
+	if (result)
+		return result;
+	launch.parameters = kernel->block;
+	launch.limits = context_limits(function->module->context);
 	return softgpu_launch(&launch);
 }
 

@@ -4,6 +4,7 @@
 
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/module/launch_shape.h"
 
 CUresult function_resolve(CUfunction handle, CUcontext context, CUfunction *function)
 {
@@ -24,6 +25,7 @@ CUresult function_resolve(CUfunction handle, CUcontext context, CUfunction *func
 CUresult function_attribute(CUfunction function, CUfunction_attribute attribute, int *value)
 {
 	const softgpu_kernel_info_t *info = &function->info;
+	unsigned cluster[3];
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
 		*value = (int)info->max_threads;
@@ -52,12 +54,38 @@ CUresult function_attribute(CUfunction function, CUfunction_attribute attribute,
 	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		*value = __atomic_load_n(&function->carveout, __ATOMIC_RELAXED);
 		return CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+		*value = info->explicit_cluster;
+		return CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+		launch_required_cluster(function, cluster);
+		*value = (int)cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+		return CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+		*value = __atomic_load_n(&function->wide_cluster, __ATOMIC_RELAXED);
+		return CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+		*value = __atomic_load_n(&function->cluster_policy, __ATOMIC_RELAXED);
+		return CUDA_SUCCESS;
 	default:
 		if (attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
 			return CUDA_ERROR_INVALID_VALUE;
-		*value = 0; /* no cache modes, no clusters */
+		*value = 0; /* no cache modes */
 		return CUDA_SUCCESS;
 	}
+}
+
+/* cuda.h: a size that the kernel's text requires cannot be changed; what the values are is checked by launches. */
+static CUresult require_cluster(CUfunction function, int dimension, int value)
+{
+	if (function->info.required_cluster[0])
+		return CUDA_ERROR_NOT_PERMITTED;
+	if (value < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	__atomic_store_n(&function->required_cluster[dimension], value, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
 }
 
 CUresult function_set_attribute(CUfunction function, CUfunction_attribute attribute, int value)
@@ -73,12 +101,19 @@ CUresult function_set_attribute(CUfunction function, CUfunction_attribute attrib
 			return CUDA_ERROR_INVALID_VALUE;
 		__atomic_store_n(&function->carveout, value, __ATOMIC_RELAXED);
 		return CUDA_SUCCESS;
-	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+		return require_cluster(function, (int)attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, value);
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+		__atomic_store_n(&function->wide_cluster, value != 0, __ATOMIC_RELAXED);
+		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+		if (value < CU_CLUSTER_SCHEDULING_POLICY_DEFAULT || value > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING)
+			return CUDA_ERROR_INVALID_VALUE;
+		__atomic_store_n(&function->cluster_policy, value, __ATOMIC_RELAXED);
+		return CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

@@ -7,6 +7,62 @@
 
 #include <string.h>
 
+/* ---- clusters */
+bool launch_required_cluster(const struct CUfunc_st *function, unsigned cluster[3])
+{
+	const uint32_t *text = function->info.required_cluster;
+	bool any = false;
+	for (int i = 0; i < 3; i++) {
+		cluster[i] = text[0] ? text[i] : (unsigned)__atomic_load_n(&function->required_cluster[i], __ATOMIC_RELAXED);
+		any |= cluster[i] != 0;
+	}
+	return any;
+}
+
+CUresult launch_cluster(const struct CUfunc_st *function, const unsigned given[3], unsigned cluster[3])
+{
+	unsigned required[3];
+	bool requires = launch_required_cluster(function, required), gives = given[0] || given[1] || given[2];
+	bool wide = __atomic_load_n(&function->wide_cluster, __ATOMIC_RELAXED);
+	uint64_t most = wide ? SOFTGPU_CLUSTER_MAX : SOFTGPU_CLUSTER_PORTABLE, size = 1;
+	if (requires && gives && memcmp(required, given, sizeof required))
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	for (int i = 0; i < 3; i++) {
+		cluster[i] = requires ? required[i] : gives ? given[i] : 1;
+		if (!cluster[i] || cluster[i] > most)
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+		size *= cluster[i];
+	}
+	bool fits = size <= most && (!function->info.max_cluster || size <= function->info.max_cluster);
+	return fits && (size == 1 || device_capability() >= 90) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+static CUresult check_cluster(const struct CUfunc_st *function, const launch_shape_t *shape)
+{
+	unsigned cluster[3];
+	CUresult result = launch_cluster(function, shape->cluster, cluster);
+	for (int i = 0; i < 3 && !result; i++)
+		if (shape->grid[i] % cluster[i])
+			result = CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	return result;
+}
+
+CUresult launch_make(const struct CUfunc_st *function, const launch_shape_t *shape, softgpu_launch_t *launch)
+{
+	unsigned cluster[3];
+	CUresult result = check_cluster(function, shape);
+	if (result)
+		return result;
+	bool explicit = shape->cluster[0] || launch_required_cluster(function, cluster);
+	if (!explicit && function->info.explicit_cluster)
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	*launch = (softgpu_launch_t){ .kernel = function->kernel, .dynamic_shared = shape->dynamic_shared,
+				      .cooperative = shape->cooperative };
+	memcpy(launch->grid, shape->grid, sizeof shape->grid);
+	memcpy(launch->block, shape->block, sizeof shape->block);
+	return explicit ? launch_cluster(function, shape->cluster, launch->cluster) : CUDA_SUCCESS;
+}
+
 CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape_t *shape)
 {
 	const unsigned *grid = shape->grid, *block = shape->block;
@@ -27,8 +83,9 @@ CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape
 		return CUDA_ERROR_INVALID_VALUE;
 	if (info->static_shared + (uint64_t)shape->dynamic_shared > DEVICE_SHARED_OPTIN)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	if (!shape->cooperative)
-		return CUDA_SUCCESS;
+	CUresult result = check_cluster(function, shape);
+	if (result || !shape->cooperative)
+		return result;
 	uint64_t resident = (uint64_t)occupancy_blocks(function, threads, shape->dynamic_shared) * softgpu_threads();
 	uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
 	return blocks > resident ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;

@@ -10,6 +10,16 @@
 CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape_t *shape);
 
 /*
+ * The blocks of a cluster for a launch that gives that size, or 0 three times: then as the function requires, else one
+ * block. CUDA_ERROR_INVALID_CLUSTER_SIZE: the size does not fit the function or the device.
+ */
+CUresult launch_cluster(const struct CUfunc_st *function, const unsigned given[3], unsigned cluster[3]);
+/* The size that the function's text or attributes require; false: they require none. */
+bool launch_required_cluster(const struct CUfunc_st *function, unsigned cluster[3]);
+/* What the engine is to run, without parameters. The shape has been checked. CUDA_ERROR_INVALID_CLUSTER_SIZE. */
+CUresult launch_make(const struct CUfunc_st *function, const launch_shape_t *shape, softgpu_launch_t *launch);
+
+/*
  * Copies parameters from kernelParams or from extra's buffer to a parameter block of info.parameter_bytes.
  * CUDA_ERROR_INVALID_VALUE: parameters are missing.
  */

@@ -44,6 +44,7 @@ struct CUfunc_st {
 	uint32_t parameter_end;           /* end of the last parameter */
 	/* Atomic: */
 	int max_dynamic_shared, carveout;
+	int required_cluster[3], wide_cluster, cluster_policy; /* wide: more blocks than CUDA permits everywhere */
 	/* Of old_launch.c: the values that cuFuncSetBlockShape, cuParamSetv and their like have set, or NULL. */
 	struct old_launch *old_launch;
 };

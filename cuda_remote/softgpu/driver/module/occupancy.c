@@ -3,6 +3,7 @@
 #include "cuda_remote/softgpu/driver/module/occupancy.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
+#include "cuda_remote/softgpu/driver/module/launch_shape.h"
 
 unsigned occupancy_blocks(const struct CUfunc_st *function, unsigned threads, uint64_t dynamic_shared)
 {
@@ -74,7 +75,8 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
 							 dynamicSMemSize, blockSizeLimit, 0);
 }
 
-/* Clusters of one block only, as the attribute CLUSTER_LAUNCH says. */
+/* The engine runs all blocks of a cluster on one of its threads, so that their resources limit only how many clusters are
+ * resident, and one always is. */
 CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
 {
 	CUresult result = enter(func, &func);
@@ -82,7 +84,13 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 		return result;
 	if (!clusterSize || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	*clusterSize = 1;
+	unsigned required[3];
+	uint32_t most = __atomic_load_n(&func->wide_cluster, __ATOMIC_RELAXED) ? SOFTGPU_CLUSTER_MAX : SOFTGPU_CLUSTER_PORTABLE;
+	if (launch_required_cluster(func, required))
+		most = required[0] * required[1] * required[2];
+	else if (func->info.max_cluster && func->info.max_cluster < most)
+		most = func->info.max_cluster;
+	*clusterSize = device_capability() < 90 ? 1 : (int)most;
 	return CUDA_SUCCESS;
 }
 
@@ -93,16 +101,23 @@ CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const C
 		return result;
 	if (!numClusters || !config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
+	unsigned given[3] = { 0 }, cluster[3];
 	for (unsigned i = 0; i < config->numAttrs; i++) {
-		const CUlaunchAttribute *attribute = &config->attrs[i];
-		if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-		    (attribute->value.clusterDim.x > 1 || attribute->value.clusterDim.y > 1 ||
-		     attribute->value.clusterDim.z > 1))
-			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+		const CUlaunchAttributeValue *value = &config->attrs[i].value;
+		if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			continue;
+		given[0] = value->clusterDim.x;
+		given[1] = value->clusterDim.y;
+		given[2] = value->clusterDim.z;
 	}
+	result = launch_cluster(func, given, cluster);
+	if (result)
+		return result;
 	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
 	unsigned capped = threads > DEVICE_MAX_THREADS ? DEVICE_MAX_THREADS + 1 : (unsigned)threads;
-	*numClusters = (int)(occupancy_blocks(func, capped, config->sharedMemBytes) * softgpu_threads());
+	unsigned blocks = occupancy_blocks(func, capped, config->sharedMemBytes);
+	unsigned clusters = blocks * softgpu_threads() / (cluster[0] * cluster[1] * cluster[2]);
+	*numClusters = blocks && !clusters ? 1 : (int)clusters;
 	return CUDA_SUCCESS;
 }
 

@@ -80,17 +80,16 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 	if (!launch)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memset(&launch->command, 0, sizeof launch->command);
-	result = launch_copy_parameters(function, parameters, extra, launch->parameters);
+	result = launch_make(function, shape, &launch->launch);
+	if (!result)
+		result = launch_copy_parameters(function, parameters, extra, launch->parameters);
 	if (result) {
 		free(launch);
 		return result;
 	}
 	launch->command.run = launch_run;
-	launch->launch = (softgpu_launch_t){ .kernel = function->kernel, .dynamic_shared = shape->dynamic_shared,
-					     .parameters = launch->parameters, .cooperative = shape->cooperative,
-					     .limits = context_limits(stream->context) };
-	memcpy(launch->launch.grid, shape->grid, sizeof shape->grid);
-	memcpy(launch->launch.block, shape->block, sizeof shape->block);
+	launch->launch.parameters = launch->parameters;
+	launch->launch.limits = context_limits(stream->context);
 	context_note_launch(stream->context, &function->info);
 	queue_submit(stream, &launch->command);
 	return CUDA_SUCCESS;
@@ -121,7 +120,10 @@ static CUresult read_attribute(const CUlaunchAttribute *attribute, launch_shape_
 		shape->cooperative = value->cooperative;
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-		return one_block_cluster(value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
+		shape->cluster[0] = value->clusterDim.x;
+		shape->cluster[1] = value->clusterDim.y;
+		shape->cluster[2] = value->clusterDim.z;
+		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
 		return one_block_cluster(value->preferredClusterDim.x, value->preferredClusterDim.y,
 					 value->preferredClusterDim.z);

@@ -13,7 +13,8 @@
 CUresult launch_submit(CUfunction function, const launch_shape_t *shape, CUstream handle, void **parameters,
 		       void **extra, const CUlaunchConfig *config, CUstream *stream);
 
-/* cuLaunchKernelEx. Attributes that are hints or permissions are accepted; clusters of several blocks are not. */
+/* cuLaunchKernelEx. Attributes that are hints or permissions are accepted; so are
+ * cluster dimensions, but no preferred ones of several blocks. */
 CUresult launch_submit_ex(const CUlaunchConfig *config, CUfunction function, CUstream handle, void **parameters,
 			  void **extra);
 

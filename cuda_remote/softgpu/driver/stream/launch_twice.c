@@ -6,9 +6,8 @@ CUresult PTSZ(cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int 
 			      unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
 			      unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-	launch_shape_t shape = {
-		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes, false
-	};
+	launch_shape_t shape = { .grid = { gridDimX, gridDimY, gridDimZ }, .block = { blockDimX, blockDimY, blockDimZ },
+				 .dynamic_shared = sharedMemBytes };
 	CUstream stream;
 	return launch_submit(f, &shape, STREAM_OR_DEFAULT(hStream), kernelParams, extra, NULL, &stream);
 }
@@ -18,9 +17,8 @@ CUresult PTSZ(cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, un
 					 unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
 					 void **kernelParams)
 {
-	launch_shape_t shape = {
-		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes, true
-	};
+	launch_shape_t shape = { .grid = { gridDimX, gridDimY, gridDimZ }, .block = { blockDimX, blockDimY, blockDimZ },
+				 .dynamic_shared = sharedMemBytes, .cooperative = true };
 	CUstream stream;
 	return launch_submit(f, &shape, STREAM_OR_DEFAULT(hStream), kernelParams, NULL, NULL, &stream);
 }
