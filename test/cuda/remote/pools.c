@@ -37,6 +37,33 @@ static uint64_t used(CUmemoryPool pool)
 	return bytes;
 }
 
+/* Programs set up the pools of a device before they have a context. */
+static void pools_need_no_context(void)
+{
+	CUcontext none;
+	CUmemoryPool pool;
+	cuuint64_t kept = 1 << 20, back = 0, before;
+	CUmemAccess_flags flags = 0;
+	CUmemLocation device = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
+	CUmemAccessDesc access = { .location = device, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	OK(cuInit(0));
+	OK(cuCtxGetCurrent(&none));
+	CHECK(!none);
+	OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &before));
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept));
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &back));
+	CHECK(back == kept);
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &before));
+	pool = make_pool();
+	OK(cuMemPoolSetAccess(pool, &access, 1));
+	OK(cuMemPoolGetAccess(&flags, pool, &device));
+	CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	OK(cuMemPoolTrimTo(pool, 0));
+	OK(cuMemPoolDestroy(pool));
+	EXPECT(cuMemPoolTrimTo(pool, 0), CUDA_ERROR_INVALID_HANDLE);
+}
+
 static void a_device_has_a_default_and_a_current_pool(void)
 {
 	CUmemoryPool first, again, own;
@@ -610,6 +637,7 @@ static void a_captured_batch_becomes_nodes(void)
 
 int main(void)
 {
+	pools_need_no_context();
 	start();
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
