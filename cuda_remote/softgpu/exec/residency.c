@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The scheduling of resident blocks; a cluster is scheduled as one block. In most grids no block waits for another one, and a block keeps its worker until
- * it ends. A block is taken to wait if one lane of each of its paths has the same registers at the same instruction as
- * one or a few stalls before (warp.h, block_run: what a stall is). That comparison takes time, so it is made at few
- * stalls until some block of the launch has been found waiting, and from then on at each. The comparison misses a loop
- * that also counts or reads a clock; therefore a block that has run for a while lets others run.
+ * The scheduling of resident blocks; a cluster is scheduled as one block. In most grids no block waits for another one,
+ * and a block keeps its worker until it ends. A block is taken to wait if one lane of each of its paths has the same
+ * registers at the same instruction as one or a few stalls before (warp.h, block_run: what a stall is). That comparison
+ * takes time, so it is made at few stalls until some block of the launch has been found waiting, and from then on at
+ * each. The comparison misses a loop that also counts or reads a clock; therefore a block that has run for a while lets
+ * others run.
  */
 #include "cuda_remote/softgpu/exec/residency.h"
 

@@ -15,6 +15,23 @@ struct launch {
 	bool by_block;
 };
 
+/* The client refuses clusters that do not divide the grid, or are larger than every device permits. */
+static void draw_clusters(struct run *run, struct launch *launch)
+{
+	unsigned size[3], *grid = &launch->config.gridDimX;
+	for (int i = 0; i < 3; i++) {
+		size[i] = 1 + (unsigned)draw_below(run, 2);
+		grid[i] *= size[i];
+	}
+	for (int i = 0; i < ATTRIBUTES; i++) {
+		if (launch->attributes[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			continue;
+		launch->attributes[i].value.clusterDim.x = size[0];
+		launch->attributes[i].value.clusterDim.y = size[1];
+		launch->attributes[i].value.clusterDim.z = size[2];
+	}
+}
+
 static void draw_launch(struct run *run, struct launch *launch)
 {
 	static const CUlaunchAttributeID known[] = {
@@ -35,6 +52,7 @@ static void draw_launch(struct run *run, struct launch *launch)
 	draw_bytes(run, launch->attributes, sizeof launch->attributes);
 	for (int i = 0; i < ATTRIBUTES; i++)
 		launch->attributes[i].id = known[draw_below(run, sizeof known / sizeof known[0])];
+	draw_clusters(run, launch);
 	for (int i = 0; i < PARAMETERS; i++) {
 		launch->values[i] = draw(run);
 		launch->parameters[i] = &launch->values[i];

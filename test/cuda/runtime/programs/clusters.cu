@@ -17,7 +17,7 @@ struct place {
 	uint32_t rank, blocks, x, y, dim_x, dim_y, cluster;
 };
 
-/* Each cluster counts all values: bin b is in block b / BINS % blocks. The first blocks write the counts to counts[cluster][…]. */
+/* Each cluster counts all values: bin b is in block b / BINS % blocks. Its block 0 writes the counts to counts[cluster]. */
 __device__ static void count(const uint32_t *values, uint32_t n, uint32_t *counts, place *places)
 {
 	extern __shared__ uint32_t bins[];
