@@ -927,8 +927,8 @@ CUlibrary rc_kernel_library(const struct rc_kernel *kernel);
 
 /* ---- launch.c ---- */
 
-/* Checks a launch's dimensions against the limits of the current device and of the kernel. */
-/* cluster: as the launch gives it, or 0 three times. */
+/* Checks a launch's dimensions against the limits of the current device and of the kernel. cluster: as the launch gives it,
+ * or 0 three times. */
 CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *grid, const uint32_t *block, uint32_t shared,
 			       const uint32_t *cluster);
 /* Fills to[0..kernel->block-1] from a launch's parameters or from its argument "extra". */

@@ -2,10 +2,10 @@
 /* Runs one node of a launch. */
 #include "cuda_remote/softgpu/driver/graph/graph_run.h"
 
-#include "cuda_remote/softgpu/driver/module/launch_shape.h"
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/module/launch_shape.h"
 #include "cuda_remote/softgpu/driver/module/module.h"
 #include "cuda_remote/softgpu/driver/stream/memop.h"
 #include "cuda_remote/softgpu/space/space.h"
