@@ -176,7 +176,7 @@ struct ch3_vc {
 	bool is_active;
 	struct ch3_peer *peer; /* on demand: its entry in engine->peers, owned; NULL: its card is not known */
 	uint32_t number; /* engine->numbers.vc[number] is this virtual connection; CH3_NO_NUMBER: it has none */
-	const struct hr_awaited *watch; /* what the next bytes will change (hr_conn_watch); NULL: not known */
+	struct hr_awaited *watch; /* what the next bytes will change (hr_conn_watch); NULL: not known */
 	int error;      /* error of a failed connection; its requests are complete and on_failure has been called */
 	int send_error; /* a send failed: bytes that have arrived are still received, then the connection fails */
 	uint64_t send_sequence; /* number of packets sent; the low 8 bits go into the next packet */

@@ -182,7 +182,10 @@ static inline bool is_quiet(const ch3_vc_t *vc)
 		return vc->error;
 	for (uint32_t i = 1; i <= vc->watch->further; i++)
 		__builtin_prefetch(vc->watch->word + 8 * (size_t)i);
-	return !has_arrived(vc) && only_receives(vc);
+	if (has_arrived(vc))
+		return false;
+	vc->watch->in_vain = true;
+	return only_receives(vc);
 }
 
 bool ch3_progress_short(ch3_t *engine, unsigned most)

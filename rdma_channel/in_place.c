@@ -74,7 +74,7 @@ size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)
 	return conn->transport->ahead(conn->data, skip, to, len);
 }
 
-const struct hr_awaited *hr_conn_watch(hr_conn_t *conn)
+struct hr_awaited *hr_conn_watch(hr_conn_t *conn)
 {
 	return conn->phase == HR_PHASE_UP && conn->transport->watch ? conn->transport->watch(conn->data) : NULL;
 }

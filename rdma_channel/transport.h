@@ -166,7 +166,7 @@ struct hr_transport {
 	void (*consume)(void *conn, size_t count);
 	/* Returns the number of records consumed, whose bytes it adds to *bytes, or fn's error. */
 	int (*take)(void *conn, hr_record_fn fn, void *context, unsigned most, uint64_t *bytes);
-	const struct hr_awaited *(*watch)(void *conn); /* may be NULL alone */
+	struct hr_awaited *(*watch)(void *conn); /* may be NULL alone */
 
 	/* The contract of hr_conn_ahead. NULL: the transport transfers nothing ahead. */
 	size_t (*ahead)(void *conn, uint64_t skip, void *to, size_t len);

@@ -79,15 +79,17 @@ int hr_conn_take(hr_conn_t *conn, hr_record_fn fn, void *context, unsigned most)
  * HR_NOT_ARRIVED, but for errors: call it from time to time all the same. The caller loads the word with
  * __ATOMIC_RELAXED; if its high half is `high`, it calls hr_conn_peek or hr_conn_take, which order what is read. Before
  * each look it prefetches the `further` lines of 64 bytes behind the word's line: if the next bytes are as many as the
- * last ones, their transfer overlaps with that of the word.
+ * last ones, their transfer overlaps with that of the word. If a look finds nothing, it sets `in_vain`; the pipe clears it. So the
+ * pipe knows whether the sender is ahead.
  */
 struct hr_awaited {
 	const uint64_t *word;
 	uint32_t high;
 	uint32_t further;
+	bool in_vain;
 };
 
-const struct hr_awaited *hr_conn_watch(hr_conn_t *conn);
+struct hr_awaited *hr_conn_watch(hr_conn_t *conn);
 
 /*
  * Looks ahead in the pipe while a long piece is being transferred. Copies up to len bytes that begin `skip` bytes behind

@@ -8,7 +8,8 @@
  * record has an odd number of lines, the line behind it stays unused. A line of the models in test/model is such a pair.
  *
  *	word:    low half: payload bytes (1..SHM_RECORD_MAX) in bits 0 to 15, offset of the payload from the start of the
- *	         record in units of 8 bytes (1..8) in bits 16 to 19, SHM_BACK, SHM_MARK, SHM_ECHO, SHM_OFFER, SHM_RESTART;
+ *	         record in units of 8 bytes (1..8) in bits 16 to 19, unused pairs of lines behind the record in bits 20 to
+ *	         24, SHM_BACK, SHM_MARK, SHM_ECHO, SHM_OFFER, SHM_RESTART;
  *	         high half: the record's position
  *	payload: directly after the word, or later in that line, or at the start of the next line (shm_payload_offset)
  *
@@ -28,6 +29,13 @@
  * Echo:  The sender inverts SHM_MARK in one record after another, but at most once until the receiver has answered: each
  *        record of the other direction has in SHM_ECHO the mark of the last record that its sender has taken. The first
  *        record with the new echo says that the lines up to the end of the first record with the new mark are free.
+ *
+ * Slots: In a stream of short messages the sender leaves lines unused behind each record, so that the next one starts at the
+ *        place of a slot of SHM_SLOT lines (shm_slot_start). The places are irregular. Processors prefetch the next lines
+ *        of regular patterns: the receiver's processor would take lines away that the sender is about to write. As the
+ *        next places are known, the sender fetches lines for writing early, and the receiver fetches lines if it finds
+ *        record after record without waiting. The header word says how many lines are unused, so the sender may place the
+ *        next record as it likes. It uses slots while less than a quarter of the ring is in use.
  *
  * put:   The word at which the next record will start is clean: zero, or the header word of an earlier record. So the
  *        receiver never takes a payload for a header word. The sender notes which lines may not be clean
@@ -71,6 +79,14 @@
 #define SHM_BACK_MOST 80u /* lines of a record with SHM_BACK: longer ones gain nothing */
 #define SHM_BACK_LINES 32u /* so many lines lie before a record with SHM_BACK at least: room for the next ones */
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
+#define SHM_GAP_SHIFT 20u   /* of the bits of the gap, in pairs */
+#define SHM_GAP_MOST 31u
+#define SHM_SLOT 16u        /* lines: each slot has one place at which a record of a stream may start */
+#define SHM_SLOT_MOST 8u    /* lines of a record that gets a slot; one of more than SHM_PAIR lines gets two slots */
+#define SHM_SLOTS_LEAST (2 * SHM_SLOT) /* lines: if a quarter of the ring has less, no slots are used */
+#define SHM_WRITE_AHEAD 8u  /* the sender fetches the lines of the record so far behind the present one */
+#define SHM_READ_AHEAD 4u   /* slots: so far behind the present record the receiver fetches lines */
+#define SHM_FOUND_LEAST 2u  /* it does so if it has found this number of records in a row at the first look */
 #define SHM_ALIGNED_MIN 192u
 #define SHM_FRONT_MAX 56u
 #define SHM_FIRST_POSITION (0u - 4096u)
@@ -131,6 +147,7 @@ struct shm_receiver {
 	uint32_t flags;    /* low half of the header word of the current or last record */
 	uint32_t echo;     /* 0 or SHM_ECHO: for the mark of the last record that was taken */
 	uint32_t taken;    /* payload bytes of the current record that were copied out */
+	uint32_t found;    /* records in a row that were there at the first look */
 	uint32_t reported; /* control->tail as last stored */
 };
 
@@ -160,6 +177,31 @@ static inline uint32_t shm_payload_of(uint32_t lines)
 	uint32_t with_word = lines * SHM_LINE - 8;
 	uint32_t length = with_word < SHM_ALIGNED_MIN ? with_word : (lines - 1) * SHM_LINE;
 	return length < SHM_RECORD_MAX ? length : SHM_RECORD_MAX;
+}
+
+/* Returns the position in the slot of this number at which a record of a stream starts. A slot has the same place each time, so
+ * that the two processors use few lines. The factor is 2^32 divided by the golden ratio: its multiples are spread evenly. */
+static inline uint32_t shm_slot_start(uint32_t slot, uint32_t mask)
+{
+	uint32_t mixed = (slot & mask / SHM_SLOT) * 0x9e3779b1u;
+	return slot * SHM_SLOT + SHM_PAIR * (mixed >> 29);
+}
+
+/* Returns the slots from one record of `lines` lines to the next. */
+static inline uint32_t shm_slots_of(uint32_t lines)
+{
+	return lines > SHM_PAIR ? 2 : 1;
+}
+
+/* Brings a line into this processor's cache alone. */
+static inline void shm_fetch_to_write(void *line)
+{
+#if defined(__x86_64__)
+	/* Without -mprfchw gcc would prefetch for reading. Processors that lack the instruction ignore it. */
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
 }
 
 /* ---- sender ---- */
@@ -245,10 +287,33 @@ static inline void shm_sender_zero(struct shm_sender *sender, uint32_t position)
 	__atomic_store_n(shm_sender_word(sender, position), 0, __ATOMIC_RELAXED);
 }
 
-/* Returns the position after a record of `lines` lines at the head. */
-static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines, bool back)
+/* Returns whether the record after one of `lines` lines should start in the next slot. Then there is room for it: a quarter of the
+ * ring, the longest such record, the lines up to the place of the slot after the next, and the spare lines are less than a ring. */
+static inline bool shm_sender_spreads(struct shm_sender *sender, uint32_t lines)
 {
-	uint32_t next = sender->head + shm_record_step(lines);
+	uint32_t quarter = (sender->mask + 1) / 4;
+	if (lines > SHM_SLOT_MOST || quarter < SHM_SLOTS_LEAST)
+		return false;
+	if (sender->head - sender->tail < quarter)
+		return true;
+	return shm_sender_refresh(sender) && sender->head - sender->tail < quarter;
+}
+
+/* Returns how many lines stay unused before the next slot, if a record of `lines` lines ends at this position. Fetches the lines of
+ * a later record. */
+static inline uint32_t shm_sender_gap(struct shm_sender *sender, uint32_t end, uint32_t lines)
+{
+	uint32_t step = shm_slots_of(lines), slot = ((end + SHM_SLOT - 1) / SHM_SLOT + step - 1) & ~(step - 1);
+	uint8_t *ahead = (uint8_t *)shm_sender_word(sender, shm_slot_start(slot + SHM_WRITE_AHEAD * step, sender->mask));
+	for (uint32_t i = 0; i < lines; i++)
+		shm_fetch_to_write(ahead + (size_t)i * SHM_LINE);
+	return shm_slot_start(slot, sender->mask) - end;
+}
+
+/* Returns the position after a record of `lines` lines at the head, and of so many unused ones. */
+static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines, uint32_t gap, bool back)
+{
+	uint32_t next = sender->head + shm_record_step(lines) + gap;
 	if (back)
 		next = (next + sender->mask) & ~sender->mask;
 	/* A line that is left out each time keeps its header word for so long that its position comes again. */
@@ -256,6 +321,9 @@ static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines
 		memset(sender->unclean, 0xff, (sender->mask + 1) / 8);
 	return next;
 }
+
+_Static_assert(SHM_SLOTS_LEAST + SHM_SLOT_MOST + 3 * SHM_SLOT + SHM_SPARE <= 4 * SHM_SLOTS_LEAST, "room for a gap");
+_Static_assert(3 * SHM_SLOT / SHM_PAIR <= SHM_GAP_MOST, "bits for a gap");
 
 /* Publishes the next record, whose length bytes of payload are in place at this offset. kind: 0, SHM_OFFER or SHM_RESTART,
  * and SHM_BACK if the sender may go back, because the caller puts no other record now. other: of the other direction. */
@@ -266,7 +334,9 @@ shm_sender_publish(struct shm_sender *sender, const struct shm_receiver *other, 
 	/* Whether single messages are exchanged. */
 	bool alone = kind & SHM_BACK && shm_sender_alone(sender, lines);
 	bool back = alone && (head & sender->mask) >= SHM_BACK_LINES;
-	uint32_t next = shm_sender_next(sender, lines, back);
+	uint32_t gap = kind & SHM_BACK && !alone && shm_sender_spreads(sender, lines) ?
+			       shm_sender_gap(sender, head + shm_record_step(lines), lines) : 0;
+	uint32_t next = shm_sender_next(sender, lines, gap, back);
 	if (shm_is_unclean(sender, next))
 		shm_sender_zero(sender, next);
 	if (!sender->awaits_echo) {
@@ -275,7 +345,7 @@ shm_sender_publish(struct shm_sender *sender, const struct shm_receiver *other, 
 		sender->mark_end = next;
 	}
 	uint32_t flags = (kind & SHM_KINDS) | (back ? SHM_BACK : 0) | sender->mark | other->echo;
-	uint64_t word = (uint64_t)head << 32 | flags | offset / 8 << 16 | length;
+	uint64_t word = (uint64_t)head << 32 | flags | gap / SHM_PAIR << SHM_GAP_SHIFT | offset / 8 << 16 | length;
 	/* Release: a receiver that sees the word sees the payload and the clean word after it, and has freed lines of the other
 	 * direction only after its own loads from them; pairs with shm_receiver_look and shm_sender_hear. */
 	__atomic_store_n(shm_sender_word(sender, head), word, __ATOMIC_RELEASE);
@@ -297,6 +367,25 @@ static inline void shm_receiver_go(struct shm_receiver *receiver, uint32_t posit
 	receiver->next.word = (const uint64_t *)(const void *)(receiver->lines + (size_t)(position & receiver->mask) * SHM_LINE);
 }
 
+/* Returns the unused lines behind the current or last record. */
+static inline uint32_t shm_receiver_gap(const struct shm_receiver *receiver)
+{
+	return (receiver->flags >> SHM_GAP_SHIFT & SHM_GAP_MOST) * SHM_PAIR;
+}
+
+/* Fetches the lines of a later record if the sender is ahead: otherwise the sender is about to write these lines. The record may
+ * lie elsewhere. */
+static inline void shm_receiver_fetch(struct shm_receiver *receiver)
+{
+	receiver->found = receiver->next.in_vain ? 0 : receiver->found + 1;
+	receiver->next.in_vain = false;
+	if (receiver->found < SHM_FOUND_LEAST)
+		return;
+	uint32_t first = shm_slot_start(receiver->next.high / SHM_SLOT + SHM_READ_AHEAD, receiver->mask) & receiver->mask;
+	for (uint32_t i = 0; i < receiver->record_lines && i < SHM_SLOT_MOST && first + i <= receiver->mask; i++)
+		__builtin_prefetch(receiver->lines + (size_t)(first + i) * SHM_LINE);
+}
+
 /* Looks for a record to copy from. Returns 1 if there is one, 0 if not, -1 if its header word is invalid. */
 static inline int shm_receiver_look(struct shm_receiver *receiver)
 {
@@ -304,10 +393,12 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 		return 1;
 	/* Acquire: pairs with the release in shm_sender_publish; the payload is read after it. */
 	uint64_t word = __atomic_load_n(receiver->next.word, __ATOMIC_ACQUIRE);
-	if (!word || (uint32_t)(word >> 32) != receiver->next.high)
+	if (!word || (uint32_t)(word >> 32) != receiver->next.high) {
+		receiver->next.in_vain = true;
 		return 0; /* nothing, or the header word of an earlier record */
+	}
 	uint32_t index = receiver->next.high & receiver->mask;
-	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_FLAGS) >> 16;
+	uint32_t length = (uint32_t)word & 0xffff, offset = (uint32_t)word >> 16 & 15;
 	uint32_t lines = shm_record_lines(8 * offset, length);
 	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 || lines > receiver->mask + 1 - index)
 		return -1;
@@ -317,6 +408,8 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 	receiver->kind = (uint32_t)word & SHM_KINDS;
 	receiver->flags = (uint32_t)word;
 	receiver->taken = 0;
+	if (shm_receiver_gap(receiver))
+		shm_receiver_fetch(receiver);
 	return 1;
 }
 
@@ -332,7 +425,7 @@ static inline bool shm_receiver_take(struct shm_receiver *receiver, uint32_t cou
 	receiver->taken += count;
 	if (receiver->taken < receiver->length)
 		return false;
-	uint32_t next = receiver->next.high + shm_record_step(receiver->record_lines);
+	uint32_t next = receiver->next.high + shm_record_step(receiver->record_lines) + shm_receiver_gap(receiver);
 	if (receiver->flags & SHM_BACK)
 		next = (next + receiver->mask) & ~receiver->mask;
 	shm_receiver_go(receiver, next);

@@ -1114,9 +1114,9 @@ static int shm_take(void *data, hr_record_fn fn, void *context, unsigned most, u
 }
 
 /* The word of a record that is taken only in part stays. While an offer is open, the caller has a payload to get. */
-static const struct hr_awaited *shm_watch(void *data)
+static struct hr_awaited *shm_watch(void *data)
 {
-	const struct shm_conn *conn = data;
+	struct shm_conn *conn = data;
 	return &conn->in.next;
 }
 

@@ -112,7 +112,7 @@ static void pipe_moved(struct pipe *pipe)
 static struct pipe *pipe_make(void)
 {
 	struct pipe *pipe = calloc(1, sizeof *pipe);
-	pipe->awaited = (struct hr_awaited){ &pipe->word, HIGH, 0 };
+	pipe->awaited = (struct hr_awaited){ &pipe->word, HIGH, 0, false };
 	return pipe;
 }
 
@@ -407,7 +407,7 @@ size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)
 	return some;
 }
 
-const struct hr_awaited *hr_conn_watch(hr_conn_t *conn)
+struct hr_awaited *hr_conn_watch(hr_conn_t *conn)
 {
 	return &conn->in->awaited;
 }

@@ -331,6 +331,65 @@ START_TEST(no_pair_of_lines_has_two_records)
 }
 END_TEST
 
+/* Takes the records that are there. Stores how many lines each starts behind the one before. Returns the number of records. */
+static size_t take_distances(const struct hr_awaited *awaited, uint32_t distance[], size_t most)
+{
+	const uint8_t *at;
+	size_t len, n = 0;
+	uint32_t position = awaited->high;
+	for (; n < most && hr_conn_peek(conn[1], &at, &len) == HR_ARRIVED; n++) {
+		hr_conn_consume(conn[1], len);
+		distance[n] = awaited->high - position;
+		position = awaited->high;
+	}
+	return n;
+}
+
+/* Otherwise processors prefetch the next records, and take lines from the sender that it is about to write. */
+START_TEST(records_of_a_stream_start_at_irregular_distances)
+{
+	static const size_t bytes[] = { 8, 100, 200, 400 };
+	for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+		uint32_t distance[2], longest = 0, shortest = UINT32_MAX;
+		open_rings(HR_TRANSPORT_SHM, 1 << 20);
+		const struct hr_awaited *awaited = hr_conn_watch(conn[1]);
+		for (int round = 0; round < 10000; round++) {
+			/* The ring may be empty, as far as the sender knows, at the first record only. */
+			size_t n = round ? 2 : 1;
+			for (size_t record = 0; record < n; record++)
+				put_record(0, bytes[i]);
+			ck_assert_uint_eq(take_distances(awaited, distance, 2), n);
+			for (size_t record = 0; round && record < n; record++) {
+				longest = distance[record] > longest ? distance[record] : longest;
+				shortest = distance[record] < shortest ? distance[record] : shortest;
+			}
+		}
+		ck_assert_uint_gt(shortest, 1);
+		ck_assert_uint_ge(longest, shortest + 16);
+		close_ends();
+	}
+}
+END_TEST
+
+START_TEST(a_ring_holds_many_short_records)
+{
+	static const size_t rings[] = { 16384, 65536, 1 << 20 };
+	for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
+		static uint32_t distance[8192];
+		size_t pairs = rings[i] / 128, n = 0;
+		open_rings(HR_TRANSPORT_SHM, rings[i]);
+		while (hr_conn_reserve(conn[0], 0, 40)) {
+			put_record(0, 40);
+			n++;
+		}
+		ck_assert_uint_ge(n, pairs / 2);
+		ck_assert_uint_eq(take_distances(hr_conn_watch(conn[1]), distance, 8192), n);
+		ck_assert_uint_eq(distance[n - 1], 2);
+		close_ends();
+	}
+}
+END_TEST
+
 /* The lines behind the watched word are as many as those behind the first one of a record that answered this side. */
 START_TEST(the_lines_behind_the_watched_word_are_those_of_an_answer)
 {
@@ -623,6 +682,8 @@ int main(void)
 	tcase_add_test(tests, the_watched_word_tells_whether_something_has_arrived);
 	tcase_add_test(tests, several_records_are_taken_in_one_call);
 	tcase_add_test(tests, no_pair_of_lines_has_two_records);
+	tcase_add_test(tests, records_of_a_stream_start_at_irregular_distances);
+	tcase_add_test(tests, a_ring_holds_many_short_records);
 	tcase_add_test(tests, the_lines_behind_the_watched_word_are_those_of_an_answer);
 	tcase_add_test(tests, no_line_behind_the_watched_word_is_named_after_a_get);
 	tcase_add_test(tests, no_line_behind_the_watched_word_lies_behind_the_rings_end);

@@ -109,7 +109,7 @@ static void open_end(struct end *end, int stream, struct hr_half *half)
 	struct stat status;
 	end->stream = stream;
 	end->stats.size = sizeof end->stats;
-	end->env = (struct hr_conn_env){ .ring_bytes = 4096, .timeout_ms = 1000, .peer = "fuzz:0",
+	end->env = (struct hr_conn_env){ .ring_bytes = 8192, .timeout_ms = 1000, .peer = "fuzz:0",
 					   .stats = &end->stats };
 	half->len = 0;
 	half->n_fds = 0;

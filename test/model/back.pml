@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Model of going back to the start of the shared-memory ring (rdma_channel/shm/ring.h, "Back" and "Echo"), for spin. A
- * sender puts records of one or two lines, the receiver takes them and answers at any time. Order between stores is not
+ * sender puts records of one or two lines, and may leave a line unused behind a record of one line (ring.h, "Slots"). The
+ * receiver takes the records and answers at any time. Order between stores is not
  * modelled (shm.pml does that): each step is seen at once. A line here is a pair of lines in C, as in shm.pml.
  *
  * What spin proves by visiting every state: records arrive once and in order, no line is overwritten before the receiver
@@ -21,7 +22,7 @@
 
 /* A line: the position in its header word + 1, or 0: no header word; and what the record has beside it. */
 byte word[LINES];
-bit goes_back[LINES], marked[LINES], two[LINES];
+bit goes_back[LINES], marked[LINES], two[LINES], gap[LINES];
 bit unread[LINES];
 
 byte head, tail, mark_end; /* shm_sender */
@@ -71,10 +72,10 @@ inline clean(line)
 	fi
 }
 
-inline publish(lines)
+inline publish(lines, unused)
 {
 	back = head == tail && head % LINES >= BACK_LINES;
-	next = (head + lines) % POSITIONS;
+	next = (head + lines + unused) % POSITIONS;
 	if
 	:: back -> next = UP(next)
 	:: else
@@ -101,6 +102,7 @@ inline publish(lines)
 	goes_back[head % LINES] = back;
 	marked[head % LINES] = mark;
 	two[head % LINES] = lines == 2;
+	gap[head % LINES] = unused;
 	unread[head % LINES] = 1;
 	if
 	:: lines == 2 ->
@@ -118,8 +120,13 @@ active proctype sender()
 	bit back, value;
 end:	do
 	/* One line of the ring stays free for the word after the record. A record does not wrap. */
-	:: atomic { FREE >= 2 -> publish(1); next = 0; i = 0; back = 0 }
-	:: atomic { FREE >= 3 && head % LINES + 2 <= LINES -> publish(2); next = 0; i = 0; back = 0 }
+	:: atomic { FREE >= 2 -> publish(1, 0); next = 0; i = 0; back = 0 }
+#ifdef M_GAP_WITHOUT_ROOM
+	:: atomic { FREE >= 2 && head != tail -> publish(1, 1); next = 0; i = 0; back = 0 }
+#else
+	:: atomic { FREE >= 3 && head != tail -> publish(1, 1); next = 0; i = 0; back = 0 }
+#endif
+	:: atomic { FREE >= 3 && head % LINES + 2 <= LINES -> publish(2, 0); next = 0; i = 0; back = 0 }
 	:: atomic { answers?value -> hear(value); value = 0 }
 	:: atomic { MINUS(head, told) < MINUS(head, tail) -> refresh() }
 	od
@@ -144,7 +151,7 @@ end:	do
 	   };
 	   atomic {
 		unread[line] = 0;
-		at = (at + 1 + two[line]) % POSITIONS;
+		at = (at + 1 + two[line] + gap[line]) % POSITIONS;
 		if
 		:: two[line] -> unread[line + 1] = 0
 		:: else

@@ -3,7 +3,8 @@
  * Model of the shared-memory ring (rdma_channel/shm/ring.h, shm.c) and of going to sleep beside it (barrier.h,
  * transport.h, events.c), for spin. One direction: a process that puts and one that gets; the other direction is the
  * same again and shares nothing with it but the stream that wakes, where a wake-up too many does no harm. A line here is a
- * pair of lines in C (SHM_PAIR): header words are stored and looked for only in the first line of a pair.
+ * pair of lines in C (SHM_PAIR): header words are stored and looked for only in the first line of a pair. Lines that stay
+ * unused between two records are in back.pml.
  *
  * What spin proves by visiting every state: records arrive complete, once and in order; no line is overwritten before
  * the receiver has read it; neither side sleeps with work to do and nobody to wake it. The putter goes on for ever or
