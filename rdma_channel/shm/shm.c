@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -44,6 +45,11 @@
 
 #define PREFETCH_BYTES 1024u /* of a record in place, as many lines as a processor fetches at a time */
 #define FURTHER_MOST 20u     /* after a record of more lines, none is prefetched (hr_conn_watch) */
+
+/* If short records lie so many lines behind the start of the ring, they stream. Then both sides make the pages of the ring present,
+ * up to PRESENT_MOST bytes, as a stream in slots (ring.h) would touch a new page with every few records. */
+#define STREAM_LINES 1024u
+#define PRESENT_MOST (1u << 20)
 
 #define TAIL_RECORDS 16u /* every so many records the sender may measure nearness with the tail */
 
@@ -105,6 +111,7 @@ struct shm_conn {
 	uint32_t reserved; /* offset of the payload of the reserved record, bytes */
 	uint32_t reserved_bytes; /* of its payload */
 	enum { FILL_NOT_CHOSEN, FILL_ORDINARY, FILL_STREAMING } fill_way; /* of its pieces */
+	bool out_present, in_present; /* make_present was called for the ring */
 	bool both_heavy;   /* both sides are registered for the heavy barrier */
 	bool put_was_short; /* the last put did not accept all bytes */
 	int broken;        /* error that every get returns: the peer or the caller broke the protocol; 0: none */
@@ -388,6 +395,16 @@ static void shm_conn_close(void *data)
 	shm_segment_unmap(&conn->out_segment);
 	free(conn->out.unclean);
 	free(conn);
+}
+
+/* Maps the pages of a ring. If the kernel cannot do this, each page is mapped when it is first used. */
+static __attribute__((noinline, cold)) void make_present(bool *present, uint8_t *lines, uint32_t mask)
+{
+	*present = true;
+#ifdef MADV_POPULATE_WRITE
+	size_t bytes = (size_t)(mask + 1) * SHM_LINE;
+	(void)madvise(lines, bytes < PRESENT_MOST ? bytes : PRESENT_MOST, MADV_POPULATE_WRITE);
+#endif
 }
 
 /* ---- put ---- */
@@ -780,6 +797,8 @@ static void report_tail(struct shm_conn *conn)
 {
 	shm_receiver_report(&conn->in);
 	conn->env->stats->tail_updates++;
+	if (!conn->in_present && (conn->in.next.high & conn->in.mask) >= STREAM_LINES)
+		make_present(&conn->in_present, conn->in.lines, conn->in.mask);
 	wake_if_armed(conn, &conn->in.control->put_armed);
 }
 
@@ -1002,6 +1021,8 @@ static inline __attribute__((always_inline)) void commit(struct shm_conn *conn, 
 	conn->put_was_short = false;
 	conn->was_answered = false;
 	wake_if_armed(conn, &conn->out.control->get_armed);
+	if (__builtin_expect(!conn->out_present && (conn->out.head & conn->out.mask) >= STREAM_LINES, 0))
+		make_present(&conn->out_present, conn->out.lines, conn->out.mask);
 }
 
 static void shm_commit(void *data, size_t len)
