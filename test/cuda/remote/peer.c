@@ -3,6 +3,7 @@
  * Copies and waits between the GPUs of three servers.
  *	peer all      copies in all shapes and directions, their order in streams, waits for events, a ring; the second server
  *	              maps no pinned memory
+ *	peer defaults the order of copies in default streams; also for three GPUs of one server
  *	peer shapes   only the copies, and the ring
  *	peer source   the source of a copy to a server changes before a copy from another server lets its stream go on
  *	peer waiting  with drivers that wait for all streams before they allocate memory or load code (refusing.c)
@@ -729,6 +730,15 @@ static void shapes(void)
 		tear_down(&places[i]);
 }
 
+static void defaults(void)
+{
+	set_up();
+	for (int current = 0; current < DEVICES; current++)
+		default_streams_of_both(current);
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
 static void all(void)
 {
 	set_up();
@@ -955,6 +965,8 @@ int main(int argc, char **argv)
 	OK(result);
 	if (argc == 2 && !strcmp(argv[1], "all"))
 		all();
+	else if (argc == 2 && !strcmp(argv[1], "defaults"))
+		defaults();
 	else if (argc == 2 && !strcmp(argv[1], "shapes"))
 		shapes();
 	else if (argc == 2 && !strcmp(argv[1], "same-memory"))

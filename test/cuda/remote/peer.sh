@@ -27,6 +27,12 @@ done
 echo >&4
 wait $client || fail "a lost server harmed the sessions of the others"
 
+# Three GPUs of one server.
+remote_stop || fail "something is left"
+rm -f "$folder"/ready "$folder"/*.ready
+HEADRACE_SOFTGPU_DEVICES=3 remote_start
+timeout 60 "$program" defaults || fail "default streams of GPUs of one server"
+
 # Servers that are reached over TCP, as those of other hosts: small copies to them are sent before their stream has come to them.
 remote_stop || fail "something is left"
 rm -f "$folder"/ready "$folder"/*.ready

@@ -17,6 +17,7 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/batches \
 	test/cuda/softgpu/capabilities \
 	test/cuda/softgpu/captures \
+	test/cuda/softgpu/default_streams \
 	test/cuda/softgpu/driver_logs \
 	test/cuda/softgpu/graph_launches \
 	test/cuda/softgpu/graph_memory \
@@ -41,6 +42,8 @@ check_PROGRAMS += $(SOFTGPU_DRIVER_TESTS)
 TESTS += $(SOFTGPU_DRIVER_TESTS)
 test_cuda_softgpu_arrays_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_arrays_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_default_streams_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
+test_cuda_softgpu_default_streams_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_images_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS) $(ZSTD_CFLAGS) $(LZ4_CFLAGS)
 test_cuda_softgpu_images_LDADD = test/cuda/softgpu/libcuda_double.la $(ZSTD_LIBS) $(LZ4_LIBS)
 test_cuda_softgpu_launches_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)

@@ -68,6 +68,10 @@ CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *c
  */
 CUresult primary_retain(CUdevice device, CUresult (*use)(CUcontext primary, void *with), void *with);
 
+/* primary.c: the legacy default stream of a device's primary context, with a reference, or NULL. Another thread may destroy the
+ * context meanwhile; the stream then still takes commands. physical: as in struct CUctx_st. */
+CUstream primary_default_stream(int physical);
+
 /*
  * Waits for the context's work, then destroys its objects and the context. In threads where it is current, calls return
  * CUDA_ERROR_CONTEXT_IS_DESTROYED from then on.

@@ -10,6 +10,9 @@ static struct primary {
 	unsigned references, flags;
 } primaries[SOFTGPU_MAX_DEVICES];
 static pthread_mutex_t primaries_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Guards what primary_default_stream reads. primaries_lock is held while a context ends, which may take long. */
+static pthread_mutex_t stream_lock = PTHREAD_MUTEX_INITIALIZER;
+static CUstream default_streams[SOFTGPU_MAX_DEVICES]; /* by device; NULL while there is no primary context */
 
 static CUresult check(CUdevice device)
 {
@@ -19,8 +22,29 @@ static CUresult check(CUdevice device)
 	return device_valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+static void set_default_stream(const struct primary *primary, CUstream stream)
+{
+	pthread_mutex_lock(&stream_lock);
+	default_streams[primary - primaries] = stream;
+	pthread_mutex_unlock(&stream_lock);
+}
+
+CUstream primary_default_stream(int physical)
+{
+	CUstream stream = NULL;
+	pthread_mutex_lock(&stream_lock);
+	for (CUdevice device = 0; device < device_count(); device++)
+		if (device_physical(device) == physical)
+			stream = default_streams[device];
+	if (stream)
+		queue_stream_hold(stream);
+	pthread_mutex_unlock(&stream_lock);
+	return stream;
+}
+
 static void deactivate(struct primary *primary)
 {
+	set_default_stream(primary, NULL);
 	context_destroy(primary->context);
 	primary->context = NULL;
 	primary->references = 0;
@@ -33,8 +57,11 @@ CUresult primary_retain(CUdevice dev, CUresult (*use)(CUcontext primary, void *w
 		return result;
 	pthread_mutex_lock(&primaries_lock);
 	struct primary *primary = &primaries[dev];
-	if (!primary->context)
+	if (!primary->context) {
 		result = context_new(dev, primary->flags, true, &primary->context);
+		if (!result)
+			set_default_stream(primary, primary->context->group.legacy);
+	}
 	if (!result) {
 		primary->references++;
 		result = use(primary->context, with);

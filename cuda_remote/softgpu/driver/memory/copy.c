@@ -6,6 +6,7 @@
 #include "cuda_remote/softgpu/driver/texture/array.h"
 #include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
+#include "cuda_remote/softgpu/driver/memory/copy_order.h"
 #include "cuda_remote/softgpu/driver/memory/copy_pace.h"
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 #include "cuda_remote/softgpu/space/space.h"
@@ -250,15 +251,10 @@ CUresult copy_check(const copy_box_t *box)
 	return box_check(box, &bytes, &to, &from);
 }
 
-CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
+/* The rest of copy_submit, for a box that was checked. */
+static CUresult copy_checked(CUstream stream, const copy_box_t *box, size_t bytes, enum side_memory to, enum side_memory from,
+			     bool synchronous)
 {
-	enum side_memory to, from;
-	size_t bytes;
-	if (!box->width || !box->height || !box->depth)
-		return CUDA_SUCCESS;
-	CUresult result = box_check(box, &bytes, &to, &from);
-	if (result)
-		return result;
 	bool in_order = box->source == COPY_SOURCE_STREAM, now = box->source == COPY_SOURCE_NOW;
 	bool staged = from == SIDE_PAGEABLE && !synchronous && !in_order && (now || bytes <= STAGE_BYTES);
 	/* If the program may reuse the source after the call, it is read or copied aside before the call returns. */
@@ -274,6 +270,23 @@ CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 		return CUDA_SUCCESS;
 	}
 	return submit_copy(stream, box, bytes, staged && (now || to != SIDE_PAGEABLE), wait, way);
+}
+
+CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
+{
+	enum side_memory to, from;
+	size_t bytes;
+	copy_order_t order;
+	if (!box->width || !box->height || !box->depth)
+		return CUDA_SUCCESS;
+	CUresult result = box_check(box, &bytes, &to, &from);
+	if (!result)
+		result = copy_order_begin(stream, box, &order);
+	if (result)
+		return result;
+	result = copy_checked(stream, box, bytes, to, from, synchronous);
+	copy_order_end(stream, &order);
+	return result;
 }
 
 CUresult copy_linear(CUstream stream, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous)

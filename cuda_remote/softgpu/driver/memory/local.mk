@@ -8,6 +8,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += $(MANAGED_SOURCES) \
 	cuda_remote/softgpu/driver/memory/allocation.c \
 	cuda_remote/softgpu/driver/memory/copy.c \
 	cuda_remote/softgpu/driver/memory/copy.h \
+	cuda_remote/softgpu/driver/memory/copy_order.c \
+	cuda_remote/softgpu/driver/memory/copy_order.h \
 	cuda_remote/softgpu/driver/memory/copy_pace.c \
 	cuda_remote/softgpu/driver/memory/copy_pace.h \
 	cuda_remote/softgpu/driver/memory/copy_batch.c \

@@ -420,7 +420,7 @@ static void wait_locked(CUstream stream, uint64_t sequence)
 static void order_legacy(CUstream stream, command_t *command)
 {
 	queue_group_t *group = stream->group;
-	if (!group->busy)
+	if (stream->detached || !group->busy)
 		return;
 	for (CUstream next, other = group->first; other; other = next) {
 		next = other->next;
@@ -497,7 +497,7 @@ static bool is_free(CUstream stream)
 	if (stream->state != QUEUE_IDLE)
 		return false;
 	if (stream->legacy)
-		return !group->busy;
+		return stream->detached || !group->busy;
 	return !stream->blocking || !group->legacy || group->legacy->state == QUEUE_IDLE;
 }
 
