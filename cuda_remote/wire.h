@@ -144,6 +144,12 @@ struct rc_wire_text {
 };
 static_assert(sizeof(struct rc_wire_text) == 8, "wire format");
 
+/* Ids of functions that the client chooses for graphs have the first bit. With the second bit the request is a copy of host memory:
+ * it may be sent while a host function or other copies are not answered, RC_HOST_COPIES at most. */
+#define RC_HOST_OF_GRAPH (1ull << 63)
+#define RC_HOST_COPY (1ull << 62)
+#define RC_HOST_COPIES 8
+
 /* A host function of the client to be called in a stream's order. */
 struct rc_wire_host {
 	uint64_t ticket;   /* worker: number of this request; client: returns it in HOST_DONE */

@@ -128,13 +128,14 @@ struct rc_session {
 	bool encrypted;           /* TCP connections of the server's worker for this process are to be encrypted */
 	bool memory_opened;       /* rc_session_memory was called; under the lock of pinned.c, as the next */
 	int memory;               /* socket over which memory is passed to the worker; -1: there is none */
-	/* Of the thread that serves the first connection (hostfn.c). */
+	/* Of the thread that leads on the first connection (hostfn.c). */
 	struct rc_host_request {
 		struct rc_wire_host wire;
 		uint8_t *bytes; /* that the worker sent with it, or NULL; allocated */
 	} request[16];
 	int requests;
-	bool serving;             /* that thread runs; under the lock of hostfn.c */
+	unsigned serving;         /* threads of hostfn.c; under the lock of hostfn.c, as the next */
+	bool led;                 /* one of them leads */
 };
 
 struct rc_process {
@@ -936,10 +937,10 @@ CUresult rc_launch_pack(const struct rc_kernel *kernel, void **parameters, void 
 
 /* ---- hostfn.c ---- */
 
-/* Ids with this bit are of graphs (graph/graph_host.c). */
-#define RC_HOST_OF_GRAPH (1ull << 63)
 /* Starts the thread that runs the session's host functions. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult rc_host_start(struct rc_session *session);
+/* The same, and a second thread: the session's graphs copy host memory, also while a host function runs. */
+CUresult rc_host_start_both(struct rc_session *session);
 
 /* Handles the packet that asks to run a host function. */
 int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);

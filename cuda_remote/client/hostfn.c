@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Host functions run on a thread of this library. When a stream on the server reaches a host function, the worker sends a
- * HOST packet over the session's first connection, which belongs to that thread. The thread's answer lets the stream go
- * on. Each session has such a thread.
+ * HOST packet over the session's first connection. The thread that leads receives it. The answer lets the stream go on.
+ * Each session has such a thread; if its graphs copy host memory, it has two. The thread that leads makes these copies, and
+ * uses the connection alone. It stops leading while it runs a host function, which may block: the other thread leads then.
+ * If that is so when the function returns, the answer goes over another connection.
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
@@ -26,6 +28,7 @@ struct host_function {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* a thread leads no more */
 static struct host_function *given; /* newest first */
 static uint64_t next_id;
 static uint64_t unfinished; /* functions given that have not returned; atomic */
@@ -70,8 +73,7 @@ int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	struct rc_link *link = context;
 	struct rc_session *session = link->session;
 	struct rc_host_request request = { .bytes = NULL };
-	/* Only the thread of the first connection may use request. The worker sends a HOST packet only after it has
-	 * the answer to the one before. */
+	/* Only the thread that leads may use request. One host function and some copies are unanswered at most. */
 	if (link != session->first || incoming->header_len != sizeof request.wire || incoming->rndv ||
 	    session->requests == sizeof session->request / sizeof session->request[0])
 		return -EPROTO;
@@ -128,20 +130,28 @@ bool rc_host_any(void)
 	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) > 0 || rc_graph_host_any();
 }
 
-/* Before and after a host function: moves what was changed in managed memory of another host. True: the session has ended. */
-static bool mirrors_fail(struct rc_link *link, CUresult (*move)(struct rc_session *session))
+/* The server has broken a rule. Another thread may use the first connection. */
+static void end_session(struct rc_session *session, enum rc_call function)
 {
-	CUresult result = rc_mirror_any() ? move(link->session) : CUDA_SUCCESS;
+	struct rc_link *own;
+	if (rc_link_to(session, 0, &own) == CUDA_SUCCESS)
+		rc_link_broken(own, function);
+}
+
+/* Before and after a host function: moves what was changed in managed memory of another host. True: the session has ended. */
+static bool mirrors_fail(struct rc_session *session, CUresult (*move)(struct rc_session *session))
+{
+	CUresult result = rc_mirror_any() ? move(session) : CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS && result != RC_LOST)
-		rc_link_broken(link, RC_CALL_managed_pull);
+		end_session(session, RC_CALL_managed_pull);
 	return result != CUDA_SUCCESS;
 }
 
-/* Calls one host function and answers. An unknown id is answered too, because the stream waits for the answer. */
-static int run(struct rc_link *link, const struct rc_wire_host *request)
+/* Calls one host function. An unknown id is answered too, because the stream waits for the answer. */
+static int call(struct rc_session *session, const struct rc_wire_host *request)
 {
-	struct host_function *function = take(link->session, request->function);
-	if (mirrors_fail(link, rc_mirror_host_begin))
+	struct host_function *function = take(session, request->function);
+	if (mirrors_fail(session, rc_mirror_host_begin))
 		return -ECONNRESET;
 	rc_callback_enter(true);
 	if (function && function->callback)
@@ -149,90 +159,166 @@ static int run(struct rc_link *link, const struct rc_wire_host *request)
 	else if (function)
 		function->function(function->argument);
 	rc_callback_enter(false);
-	if (mirrors_fail(link, rc_mirror_host_end) || rc_early_host_done(link->session) != CUDA_SUCCESS)
+	if (mirrors_fail(session, rc_mirror_host_end) || rc_early_host_done(session) != CUDA_SUCCESS)
 		return -ECONNRESET;
 	/* Release pairs with the acquires in rc_link_await_chunks and on_chunk (link.c). A call that waited for the
 	 * stream sees what the function wrote. A later chunk does not overwrite what the function is still reading. */
-	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&session->arrived, 0, __ATOMIC_RELEASE);
 	if (function)
 		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELEASE);
 	free(function);
-	return ch3_send(link->vc, RC_PACKET_HOST_DONE, request, sizeof *request, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	return 0;
 }
 
-/* The same for what a graph asks for. The answer may carry bytes. */
-static int run_of_graph(struct rc_link *link, const struct rc_host_request *request)
+/* The same for what a graph asks for. The answer to a copy may have bytes. */
+static int serve_graph(struct rc_session *session, const struct rc_host_request *request, uint8_t **answer, size_t *len)
 {
-	uint8_t *answer;
-	size_t len;
-	ch3_request_t *sent = NULL;
-	if (mirrors_fail(link, rc_mirror_host_begin))
+	if (mirrors_fail(session, rc_mirror_host_begin))
 		return -ECONNRESET;
-	if (rc_graph_host_run(link->session, request->wire.function, request->bytes, &answer, &len)) {
+	if (rc_graph_host_run(session, request->wire.function, request->bytes, answer, len)) {
 		hr_log(HR_LOG_ERROR, "server %s: a graph names host memory or a host function that it may not use, or memory is short",
-		       link->server);
-		rc_link_broken(link, RC_CALL_graph_launch);
+		       session->first->server);
+		end_session(session, RC_CALL_graph_launch);
 		return -EPROTO;
 	}
-	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
-	if (mirrors_fail(link, rc_mirror_host_end) || rc_early_host_done(link->session) != CUDA_SUCCESS) {
-		free(answer);
+	__atomic_add_fetch(&session->arrived, 0, __ATOMIC_RELEASE);
+	if (mirrors_fail(session, rc_mirror_host_end) || rc_early_host_done(session) != CUDA_SUCCESS)
 		return -ECONNRESET;
-	}
-	struct iovec iov = { answer, len };
-	int error = ch3_send(link->vc, RC_PACKET_HOST_DONE, &request->wire, sizeof request->wire, &iov, len ? 1 : 0,
-			     CH3_SEND_EAGER, &sent);
-	if (!error && rc_link_finish(link, sent) != CUDA_SUCCESS)
-		error = -ECONNRESET;
+	return 0;
+}
+
+static int answer_with(struct rc_link *link, const struct rc_wire_host *wire, uint8_t *bytes, size_t len)
+{
+	struct iovec iov = { bytes, len };
+	ch3_request_t *sent = NULL;
+	int error = ch3_send(link->vc, RC_PACKET_HOST_DONE, wire, sizeof *wire, &iov, len ? 1 : 0, CH3_SEND_EAGER, &sent);
+	return error ? error : rc_link_finish(link, sent) != CUDA_SUCCESS ? -ECONNRESET : 0;
+}
+
+/* Waits until no thread leads, unless now. Returns whether this thread leads from now on. */
+static bool lead(struct rc_session *session, bool now)
+{
+	pthread_mutex_lock(&lock);
+	while (session->led && !now)
+		pthread_cond_wait(&left, &lock);
+	bool leads = !session->led;
+	session->led = true;
+	pthread_mutex_unlock(&lock);
+	return leads;
+}
+
+static void leave(struct rc_session *session)
+{
+	pthread_mutex_lock(&lock);
+	session->led = false;
+	if (session->serving > 1)
+		pthread_cond_broadcast(&left);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool may_begin(struct rc_session *session, const struct rc_host_request *request)
+{
+	return rc_link_await_chunks(session->first, request->wire.shipped) == CUDA_SUCCESS;
+}
+
+static int run_copy(struct rc_session *session, const struct rc_host_request *request)
+{
+	uint8_t *answer = NULL;
+	size_t len = 0;
+	int error = may_begin(session, request) ? serve_graph(session, request, &answer, &len) : -ECONNRESET;
+	if (!error)
+		error = answer_with(session->first, &request->wire, answer, len);
 	free(answer);
 	return error;
 }
 
-static int run_request(struct rc_link *link, const struct rc_host_request *request)
+/* A host function of the program, which may block. Meanwhile this thread does not lead, and so uses a connection of its own.
+ * *leads: it does again. */
+static int run_function(struct rc_session *session, const struct rc_host_request *request, bool *leads)
 {
-	if (rc_link_await_chunks(link, request->wire.shipped) != CUDA_SUCCESS)
-		return -ECONNRESET;
-	return request->wire.function & RC_HOST_OF_GRAPH ? run_of_graph(link, request) : run(link, &request->wire);
+	struct rc_link *link = session->first;
+	uint8_t *answer = NULL;
+	size_t len = 0;
+	bool of_graph = request->wire.function & RC_HOST_OF_GRAPH;
+	leave(session);
+	int error = may_begin(session, request) ? 0 : -ECONNRESET;
+	if (!error)
+		error = of_graph ? serve_graph(session, request, &answer, &len) : call(session, &request->wire);
+	*leads = lead(session, true);
+	free(answer);
+	if (!error && !*leads && rc_link_to(session, 0, &link) != CUDA_SUCCESS)
+		error = -ECONNRESET;
+	return error ? error : answer_with(link, &request->wire, NULL, 0);
+}
+
+static int run_request(struct rc_session *session, bool *leads)
+{
+	struct rc_host_request request = session->request[0];
+	memmove(session->request, session->request + 1, (size_t)--session->requests * sizeof request);
+	int error = request.wire.function & RC_HOST_COPY ? run_copy(session, &request) : run_function(session, &request, leads);
+	free(request.bytes);
+	return error;
+}
+
+/* Serves while this thread leads. Not 0: the session has ended. */
+static int serve_leading(struct rc_session *session)
+{
+	struct rc_link *link = session->first;
+	bool leads = true;
+	int error = 0;
+	while (leads && !error && !link->error)
+		if (session->requests)
+			error = run_request(session, &leads);
+		else if (ch3_progress_wait(link->engine, -1) < 0)
+			error = -ECONNRESET;
+	return error ? error : leads ? -ECONNRESET : 0;
 }
 
 static void *serve(void *argument)
 {
 	struct rc_session *session = argument;
-	struct rc_link *link = session->first;
-	while (!link->error && ch3_progress_wait(link->engine, -1) >= 0) {
-		for (int i = 0; i < session->requests; i++)
-			if (run_request(link, &session->request[i]))
-				return NULL;
-		for (int i = 0; i < session->requests; i++)
-			free(session->request[i].bytes);
-		session->requests = 0;
-	}
+	int error = 0;
+	while (!error && lead(session, false))
+		error = serve_leading(session);
 	return NULL;
 }
 
-/* Starts the serving thread, with all signals blocked: the program's own threads receive them. Under the lock. */
-static CUresult start(struct rc_session *session)
+/* Starts a serving thread, with all signals blocked: the program's own threads receive them. Under the lock. */
+static CUresult start(struct rc_session *session, unsigned threads)
 {
 	sigset_t all, before;
 	pthread_t thread;
-	if (session->serving)
+	if (session->serving >= threads)
 		return CUDA_SUCCESS;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	session->serving = !pthread_create(&thread, NULL, serve, session);
+	int error = pthread_create(&thread, NULL, serve, session);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!session->serving)
+	if (error)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	session->serving++;
 	pthread_detach(thread);
 	return CUDA_SUCCESS;
 }
 
-CUresult rc_host_start(struct rc_session *session)
+static CUresult start_locked(struct rc_session *session, unsigned threads)
 {
 	pthread_mutex_lock(&lock);
-	CUresult result = start(session);
+	CUresult result = CUDA_SUCCESS;
+	for (unsigned i = 1; i <= threads && result == CUDA_SUCCESS; i++)
+		result = start(session, i);
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+CUresult rc_host_start(struct rc_session *session)
+{
+	return start_locked(session, 1);
+}
+
+CUresult rc_host_start_both(struct rc_session *session)
+{
+	return start_locked(session, 2);
 }
 
 static CUresult launch_host(const struct host_function *what)
@@ -255,7 +341,7 @@ static CUresult launch_host(const struct host_function *what)
 	function->session = link->session;
 	__atomic_add_fetch(&unfinished, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
-	result = start(link->session);
+	result = start(link->session, 1);
 	uint64_t id = function->id = ++next_id;
 	function->next = given;
 	given = function;

@@ -2,7 +2,9 @@
 /*
  * Host functions run in the client. In their place the driver calls a function of the worker, on a thread of the driver
  * that may not call CUDA. That function queues a request, wakes the worker's main thread and waits for the client's
- * answer. The main thread sends the request over the first connection.
+ * answer. The main thread sends the request over the first connection. The answer may come over any connection. A copy of a
+ * graph is a request too. One host function and RC_HOST_COPIES copies are unanswered at a time, so that a function that
+ * blocks does not hold up copies.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -18,16 +20,17 @@ struct request {
 	const uint8_t *give; /* bytes that are sent with the request, or NULL */
 	uint8_t *take;       /* where the bytes of the answer go, or NULL */
 	uint64_t bytes;
+	bool sending;  /* server_thread_send reads what `give` is */
 	bool accepted; /* an answer has begun to arrive: no other may */
+	bool early;    /* the answer is complete, but sending is not over: the request's memory must stay until then */
 	bool done;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 static struct request *waiting, **waiting_end = &waiting; /* not sent yet */
-static struct request *sent;                              /* sent, not answered; one at a time */
-static bool sending;  /* server_thread_send reads what `sent` gives */
-static bool early;    /* the answer is complete, but sending is not over: the request's memory must stay until then */
+static struct request *sent;                              /* sent, not answered */
+static unsigned functions, copies;                        /* in this list */
 static uint64_t tickets;
 static bool broken;
 static int wake = -1;
@@ -110,43 +113,78 @@ CUresult serve_host_function(struct server_call *call)
 	return driver.cuLaunchHostFunc ? driver.cuLaunchHostFunc(stream, host_function, argument) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Under the lock. */
-static void end_request(void)
+static bool is_copy(const struct request *request)
 {
-	sent->done = true;
-	sent = NULL;
-	pthread_cond_broadcast(&answered);
-	poke(); /* for the next one */
+	return request->wire.function & RC_HOST_COPY;
 }
 
-static void send_complete(void)
+static unsigned *count_of(const struct request *request)
+{
+	return is_copy(request) ? &copies : &functions;
+}
+
+/* The request that was sent with this ticket, or NULL. Under the lock, as the next. */
+static struct request *find(uint64_t ticket)
+{
+	struct request *request = sent;
+	while (request && request->wire.ticket != ticket)
+		request = request->next;
+	return request;
+}
+
+static void end_request(struct request *request)
+{
+	struct request **at = &sent;
+	while (*at != request)
+		at = &(*at)->next;
+	*at = request->next;
+	--*count_of(request);
+	request->done = true;
+	pthread_cond_broadcast(&answered);
+	if (waiting)
+		poke();
+}
+
+static void send_complete(uint64_t ticket)
 {
 	pthread_mutex_lock(&lock);
-	sending = false;
-	if (early && sent)
-		end_request();
-	early = false;
+	struct request *request = find(ticket);
+	if (request)
+		request->sending = false;
+	if (request && request->early)
+		end_request(request);
 	pthread_mutex_unlock(&lock);
 }
 
-int server_host_serve(struct server_thread *first)
+/* Moves the first request that may be sent now to those that were sent. NULL: none. Under the lock. */
+static struct request *next_to_send(void)
 {
-	uint64_t count;
-	if (read(wake, &count, sizeof count) < 0) {
-		/* Not poked since. A request may be waiting nevertheless, for the answer to the one before. */
-	}
-	pthread_mutex_lock(&lock);
-	struct request *request = sent || broken ? NULL : waiting;
+	struct request **at = &waiting;
+	while (*at && *count_of(*at) == (is_copy(*at) ? RC_HOST_COPIES : 1))
+		at = &(*at)->next;
+	struct request *request = *at;
+	if (!request || broken)
+		return NULL;
+	*at = request->next;
+	if (!*at)
+		waiting_end = at;
+	request->next = sent;
+	sent = request;
+	++*count_of(request);
+	request->sending = true;
+	return request;
+}
+
+/* *more: a request was sent. */
+static int send_next(struct server_thread *first, bool *more)
+{
 	struct rc_wire_host wire;
 	const uint8_t *give = NULL;
 	uint64_t bytes = 0;
+	pthread_mutex_lock(&lock);
+	struct request *request = next_to_send();
+	*more = request;
 	if (request) {
-		waiting = request->next;
-		if (!waiting)
-			waiting_end = &waiting;
-		request->next = NULL;
-		sent = request;
-		sending = true;
 		wire = request->wire;
 		give = request->give;
 		bytes = give ? request->bytes : 0;
@@ -159,46 +197,61 @@ int server_host_serve(struct server_thread *first)
 	int error = server_output_ship(first);
 	if (!error)
 		error = server_thread_send(first, RC_PACKET_HOST, &wire, sizeof wire, give, bytes);
-	send_complete();
+	send_complete(wire.ticket);
 	return error;
 }
 
-/* The answer to the request that was sent is complete. */
-static void answer_complete(void *context, int error, size_t bytes)
+int server_host_serve(struct server_thread *first)
 {
-	(void)context;
+	uint64_t count;
+	bool more = true;
+	int error = 0;
+	if (read(wake, &count, sizeof count) < 0) {
+		/* Not poked since. A request may be waiting nevertheless, for the answer to an earlier one. */
+	}
+	while (more && !error)
+		error = send_next(first, &more);
+	return error;
+}
+
+/* The answer to the request with this ticket is complete. */
+static void answer_complete(void *ticket, int error, size_t bytes)
+{
 	(void)bytes;
 	pthread_mutex_lock(&lock);
-	if (!error && sent) {
-		early = sending;
-		if (!sending)
-			end_request();
-	}
+	struct request *request = error ? NULL : find((uint64_t)(uintptr_t)ticket);
+	if (request && request->sending)
+		request->early = true;
+	else if (request)
+		end_request(request);
 	pthread_mutex_unlock(&lock);
 }
 
 int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
+	struct server_thread *thread = context;
 	struct rc_wire_host wire;
-	(void)context;
 	if (incoming->header_len != sizeof wire || incoming->rndv)
 		return -EPROTO;
+	thread->began = true;
 	/* The client has sent what the function changed in managed memory over another connection, and waited for it. */
 	server_mirrors_synchronize();
 	memcpy(&wire, incoming->header, sizeof wire);
 	int error = 0;
 	pthread_mutex_lock(&lock);
-	if (!sent || sent->accepted || sent->wire.ticket != wire.ticket || incoming->payload_len != (sent->take ? sent->bytes : 0))
+	struct request *request = find(wire.ticket);
+	if (!request || request->accepted || incoming->payload_len != (request->take ? request->bytes : 0))
 		error = -EPROTO;
 	else
-		sent->accepted = true;
-	if (!error && sent->take)
-		sink->iov[0] = (struct iovec){ sent->take, sent->bytes };
+		request->accepted = true;
+	if (!error && request->take)
+		sink->iov[0] = (struct iovec){ request->take, request->bytes };
 	pthread_mutex_unlock(&lock);
 	if (error)
 		return error;
 	sink->n = incoming->payload_len ? 1 : 0;
 	sink->done = answer_complete;
+	sink->context = (void *)(uintptr_t)wire.ticket; /* the request may have ended with the session */
 	return 0;
 }
 

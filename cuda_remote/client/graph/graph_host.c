@@ -30,7 +30,7 @@ struct rc_graph_host {
 	bool retired;                   /* no further launch */
 };
 
-#define BUCKETS 1024
+#define BUCKETS 1024 /* a power of two: the bits of ids in wire.h do not matter */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rc_graph_host *buckets[BUCKETS];
 static pthread_cond_t served = PTHREAD_COND_INITIALIZER;
@@ -46,14 +46,15 @@ bool rc_graph_host_any(void)
 static CUresult add(rc_graph_hosts_t *hosts, const struct rc_graph_host *what, uint64_t *id)
 {
 	struct rc_graph_host *host = malloc(sizeof *host);
-	CUresult result = rc_host_start(what->session);
+	bool copies = what->kind != HOST_FUNCTION;
+	CUresult result = copies ? rc_host_start_both(what->session) : rc_host_start(what->session);
 	if (!host || result != CUDA_SUCCESS) {
 		free(host);
 		return host ? result : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*host = *what;
 	pthread_mutex_lock(&lock);
-	*id = host->id = RC_HOST_OF_GRAPH | ++last_id;
+	*id = host->id = RC_HOST_OF_GRAPH | (copies ? RC_HOST_COPY : 0) | ++last_id;
 	host->next = buckets[last_id % BUCKETS];
 	buckets[last_id % BUCKETS] = host;
 	host->older = hosts->first;
@@ -81,7 +82,7 @@ CUresult rc_graph_host_copy(rc_graph_hosts_t *hosts, struct rc_session *session,
 
 static void remove_and_free(struct rc_graph_host *host)
 {
-	struct rc_graph_host **at = &buckets[(host->id & ~RC_HOST_OF_GRAPH) % BUCKETS];
+	struct rc_graph_host **at = &buckets[host->id % BUCKETS];
 	while (*at != host)
 		at = &(*at)->next;
 	*at = host->next;
@@ -180,7 +181,7 @@ void rc_graph_hosts_end(rc_graph_hosts_t *hosts)
 
 static struct rc_graph_host *find(const struct rc_session *session, uint64_t id)
 {
-	struct rc_graph_host *host = buckets[(id & ~RC_HOST_OF_GRAPH) % BUCKETS];
+	struct rc_graph_host *host = buckets[id % BUCKETS];
 	while (host && host->id != id)
 		host = host->next;
 	return host && host->session == session && host->launches ? host : NULL;

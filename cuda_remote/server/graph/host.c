@@ -7,7 +7,7 @@
  *
  * The memory of a copy is pinned: a driver may read pageable memory when the graph is launched, which is before the client has
  * filled it. Versions are freed on threads of the driver too, where no driver function may be called. So a freed version's memory
- * waits, and the next version is made in it or ends its pinning.
+ * waits, and a later version is made in it or ends its pinning.
  */
 #include "cuda_remote/server/graph/graph.h"
 
@@ -38,7 +38,9 @@ struct host_place {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all versions' lists */
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct host_memory *freed; /* under memory_lock */
+static struct host_memory *freed; /* under memory_lock, as the next */
+static size_t freed_bytes;
+#define FREED_BYTES ((size_t)64 << 20) /* if more was freed, the next version ends it */
 
 static void memory_end(struct host_memory *memory)
 {
@@ -47,19 +49,36 @@ static void memory_end(struct host_memory *memory)
 	free(memory);
 }
 
-/* Memory of this size that was freed, pinned in the current context; ends all other memory that was freed. NULL: none. */
+/* Takes a memory of this size that was freed and is pinned in the current context. NULL: none. The list *unused: what to end. */
+static struct host_memory *memory_take(size_t size, CUcontext current, struct host_memory **unused)
+{
+	struct host_memory *found = NULL;
+	pthread_mutex_lock(&memory_lock);
+	bool full = freed_bytes > FREED_BYTES;
+	for (struct host_memory **at = &freed; *at;) {
+		struct host_memory *memory = *at;
+		bool fits = !found && memory->area.size == size && memory->area.pinned == current &&
+			    server_slot_is_pinned(&memory->area);
+		if (!fits && !full && server_slot_is_pinned(&memory->area)) {
+			at = &memory->next;
+			continue;
+		}
+		*at = memory->next;
+		freed_bytes -= memory->area.size;
+		memory->next = fits ? NULL : *unused;
+		*(fits ? &found : unused) = memory;
+	}
+	pthread_mutex_unlock(&memory_lock);
+	return found;
+}
+
+/* The driver waits for the context's work before it ends a pinning. So what was freed is kept, up to a limit. */
 static struct host_memory *memory_again(size_t size, CUcontext current)
 {
-	pthread_mutex_lock(&memory_lock);
-	struct host_memory *list = freed, *found = NULL;
-	freed = NULL;
-	pthread_mutex_unlock(&memory_lock);
-	for (struct host_memory *at = list, *next; at; at = next) {
-		next = at->next;
-		if (!found && at->area.size == size && at->area.pinned == current && server_slot_is_pinned(&at->area))
-			found = at;
-		else
-			memory_end(at);
+	struct host_memory *unused = NULL, *found = memory_take(size, current, &unused);
+	for (struct host_memory *next; unused; unused = next) {
+		next = unused->next;
+		memory_end(unused);
 	}
 	return found;
 }
@@ -98,6 +117,7 @@ static void memory_free(struct host_memory *memory)
 	pthread_mutex_lock(&memory_lock);
 	memory->next = freed;
 	freed = memory;
+	freed_bytes += memory->area.size;
 	pthread_mutex_unlock(&memory_lock);
 }
 

@@ -6,6 +6,7 @@
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <unistd.h>
 
@@ -141,6 +142,76 @@ static void host_memory(void)
 	OK(cuGraphExecDestroy(exec)); /* the launch completes nevertheless */
 	OK(cuStreamSynchronize(NULL));
 	CHECK(source == 1001 && result[0] == 1101 && result[1] == 1101 && !result[2]);
+	OK(cuMemFree(device));
+}
+
+static sem_t began, may_end;
+
+static void block(void *unused)
+{
+	(void)unused;
+	CHECK(!sem_post(&began));
+	while (sem_wait(&may_end))
+		;
+}
+
+/* Up, on the device, down, and from there on the host, for each word. Only the order within a word is given. */
+static CUgraphExec copies_of_words(CUdeviceptr device, uint32_t *source, uint32_t (*result)[2], uint32_t words)
+{
+	CUgraph graph = new_graph();
+	for (uint32_t i = 0; i < words; i++) {
+		CUgraphNode node = add_copy(graph, NULL, up(device + 4 * i, &source[i], 4));
+		node = add_kernel(graph, &node, 1, "increase", device + 4 * i, 1000);
+		node = add_copy(graph, node, down(&result[i][0], device + 4 * i, 4));
+		CUDA_MEMCPY3D across = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = &result[i][0],
+					 .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = &result[i][1], .WidthInBytes = 4,
+					 .Height = 1, .Depth = 1 };
+		add_copy(graph, node, across);
+	}
+	return instantiated(graph);
+}
+
+/* A host function that blocks, of a stream or of a graph, does not hold up the copies of another graph. */
+static void copies_beside_a_blocked_function(bool in_graph)
+{
+	enum { COPIES = 20 };
+	static uint32_t source[COPIES], result[COPIES][2];
+	CUdeviceptr device = memory_of(COPIES);
+	CUgraph graph = new_graph();
+	CUgraphNode node;
+	CUgraphExec blocking, copies = NULL;
+	CUstream held, other;
+	CUDA_HOST_NODE_PARAMS host = { .fn = block };
+	CHECK(!sem_init(&began, 0, 0) && !sem_init(&may_end, 0, 0));
+	OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphAddHostNode(&node, graph, NULL, 0, &host));
+	blocking = instantiated(graph);
+	for (uint32_t round = 1; round <= 30; round++) {
+		OK(in_graph ? cuGraphLaunch(blocking, held) : cuLaunchHostFunc(held, block, NULL));
+		CHECK(!sem_wait(&began));
+		if (!copies) /* the first copies of the session come while the function blocks */
+			copies = copies_of_words(device, source, result, COPIES);
+		for (uint32_t i = 0; i < COPIES; i++)
+			source[i] = round + i;
+		OK(cuGraphLaunch(copies, other));
+		if (round % 3 == 0) /* the function ends while copies come */
+			CHECK(!sem_post(&may_end));
+		OK(cuStreamSynchronize(other));
+		for (uint32_t i = 0; i < COPIES; i++)
+			CHECK(result[i][0] == 1000 + round + i && result[i][1] == result[i][0]);
+		if (round % 3) {
+			EXPECT(cuStreamQuery(held), CUDA_ERROR_NOT_READY);
+			CHECK(!sem_post(&may_end));
+		}
+		if (round % 2)
+			OK(cuStreamSynchronize(held));
+	}
+	OK(cuStreamSynchronize(held));
+	OK(cuGraphExecDestroy(copies));
+	OK(cuGraphExecDestroy(blocking));
+	OK(cuStreamDestroy(held));
+	OK(cuStreamDestroy(other));
 	OK(cuMemFree(device));
 }
 
@@ -816,6 +887,8 @@ int main(int argc, char **argv)
 		many();
 		return 0;
 	}
+	copies_beside_a_blocked_function(false);
+	copies_beside_a_blocked_function(true);
 	order();
 	host_memory();
 	boxes();
