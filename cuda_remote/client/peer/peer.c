@@ -476,7 +476,9 @@ static enum step direct_post(struct rc_peer_op *op, const struct direct *d, CUre
 static CUresult issue(const struct rc_peer_op *what, struct rc_peer_op **op)
 {
 	struct direct d;
-	if (what->copies && !what->here)
+	if (!what->copies)
+		rc_peer_link_begin(what);
+	else if (!what->here)
 		rc_peer_link_await(what);
 	bool direct = direct_make(what, &d);
 	CUresult result = op_add(direct ? &d.op : what, op);

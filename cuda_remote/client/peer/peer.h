@@ -72,6 +72,8 @@ CUresult rc_peer_thread(void *(*run)(void *), void *argument);
 /* Opens the link that a copy is to use, and waits until it is open or has failed: a driver may wait for the streams that the copy
  * holds before it allocates the link's buffers. Waits for about a minute at most. */
 void rc_peer_link_await(const struct rc_peer_op *op);
+/* Has a thread open the link that a wait for an event can use; the wait does not wait for it. */
+void rc_peer_link_begin(const struct rc_peer_op *op);
 /* The link that is up between the sides of the operation, and the plan of its copy; 0: none. */
 uint64_t rc_peer_link_of(const struct rc_peer_op *op, struct rc_wire_peer_plan *plan);
 /* Names the operation to one of its two workers. flags: set of enum rc_peer_copy_flags. */

@@ -77,6 +77,49 @@ static CUresult op_of_copy(const struct rc_wire_box *to, const struct rc_wire_bo
 	return result == CUDA_SUCCESS ? side_of(from, &op->from) : result;
 }
 
+/* Later work in this default stream of the context waits for what it has been given in the other context. */
+static CUresult default_follows(CUcontext later, CUcontext earlier, CUstream stream)
+{
+	CUevent event;
+	CUcontext popped;
+	CUresult result = cuCtxPushCurrent_v2(earlier);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (result == CUDA_SUCCESS) {
+		result = cuEventRecord(event, stream);
+		if (result == CUDA_SUCCESS)
+			result = cuCtxSetCurrent(later);
+		if (result == CUDA_SUCCESS)
+			result = cuStreamWaitEvent(stream, event, 0);
+		cuEventDestroy_v2(event);
+	}
+	cuCtxPopCurrent_v2(&popped);
+	return result;
+}
+
+/* The side of a copy that is on the server of a third context, or NULL. */
+static const struct rc_peer_side *side_beside(const struct rc_peer_op *op, CUcontext context)
+{
+	const struct rc_session *session = rc_handle_session((uint64_t)(uintptr_t)context);
+	if (op->here || context == op->to.context || context == op->from.context)
+		return NULL;
+	return session == op->to.session ? &op->to : session == op->from.session ? &op->from : NULL;
+}
+
+/* A copy in a default stream of two servers, whose current context is a third one of one of them. Events of that server order the
+ * copy with the current context's stream, so that the two workers know all streams of the copy. */
+static CUresult issue_beside(struct rc_peer_op *op, const struct rc_peer_side *side, CUcontext context, CUstream stream)
+{
+	CUcontext of_side = side->context;
+	part_add_both(op, op->to.context, (uint64_t)(uintptr_t)stream);
+	part_add_both(op, op->from.context, (uint64_t)(uintptr_t)stream);
+	CUresult result = default_follows(of_side, context, stream);
+	if (result == CUDA_SUCCESS)
+		result = rc_peer_issue(op);
+	return result == CUDA_SUCCESS ? default_follows(context, of_side, stream) : result;
+}
+
 /* Issues a copy in the order of a stream; in a default stream also in the order of those of the copy's contexts. */
 static CUresult issue_in_stream(struct rc_peer_op *op, CUstream stream)
 {
@@ -90,6 +133,9 @@ static CUresult issue_in_stream(struct rc_peer_op *op, CUstream stream)
 		free(op->owned);
 		return result;
 	}
+	const struct rc_peer_side *side = rc_stream_is_special(named) ? side_beside(op, context) : NULL;
+	if (side)
+		return issue_beside(op, side, context, stream);
 	part_add_both(op, context, named);
 	if (rc_stream_is_special(named) && op->to.session)
 		part_add_both(op, op->to.context, named);

@@ -279,6 +279,15 @@ static void pair_open(struct pair *pair)
 	pair->state = rc_peer_thread(open_pair, pair) == CUDA_SUCCESS ? PAIR_OPENING : PAIR_FAILED;
 }
 
+void rc_peer_link_begin(const struct rc_peer_op *op)
+{
+	if (!rc_peer_by_link())
+		return;
+	pthread_mutex_lock(&lock);
+	pair_open(pair_of(op->from.session, op->to.session));
+	pthread_mutex_unlock(&lock);
+}
+
 void rc_peer_link_await(const struct rc_peer_op *op)
 {
 	int error = 0;

@@ -4,6 +4,8 @@
  *	peer all      copies in all shapes and directions, their order in streams, waits for events, a ring; the second server
  *	              maps no pinned memory
  *	peer defaults the order of copies in default streams; also for three GPUs of one server
+ *	peer beside   copies in default streams; the current context is of another GPU of the target's server
+ *	peer events   waits for events of another server, until a line comes from stdin
  *	peer shapes   only the copies, and the ring
  *	peer source   the source of a copy to a server changes before a copy from another server lets its stream go on
  *	peer waiting  with drivers that wait for all streams before they allocate memory or load code (refusing.c)
@@ -11,6 +13,7 @@
  */
 #include "test/cuda/softgpu/driver.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -739,6 +742,65 @@ static void defaults(void)
 		tear_down(&places[i]);
 }
 
+/* Work in the current context's default stream comes before a copy in it and after it, whichever stream is held. */
+static void ordered_with_current(int which)
+{
+	struct held held;
+	use(0);
+	OK(cuMemsetD32(places[0].memory, 7, WORDS));
+	OK(cuCtxSynchronize());
+	use(1);
+	OK(cuMemsetD32(places[1].memory, 5, WORDS));
+	OK(cuCtxSynchronize());
+	use(which);
+	hold_stream(&held, NULL);
+	use(2);
+	OK(cuMemcpyDtoDAsync(places[1].memory, places[0].memory, BYTES, NULL));
+	EXPECT(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	use(1);
+	EXPECT(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	OK(cuMemcpyDtoHAsync(back, places[1].memory, 4, places[1].other));
+	OK(cuStreamSynchronize(places[1].other));
+	CHECK(back[0] == 5);
+	release(&held);
+	use(2);
+	OK(cuStreamSynchronize(NULL));
+	expect_word(places[1].memory, 7);
+	expect_word(places[1].memory + BYTES - 4, 7);
+}
+
+static void beside(void)
+{
+	set_up();
+	for (int round = 0; round < 3; round++)
+		for (int which = 0; which < DEVICES; which++)
+			ordered_with_current(which);
+	default_streams_of_both(2);
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
+static void events(void)
+{
+	CUcontext contexts[2];
+	CUstream streams[2];
+	CUevent event;
+	struct pollfd line = { 0, POLLIN, 0 };
+	for (int i = 0; i < 2; i++) {
+		OK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+		OK(cuCtxSetCurrent(contexts[i]));
+		OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+	}
+	OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	do {
+		OK(cuCtxSetCurrent(contexts[1]));
+		OK(cuEventRecord(event, streams[1]));
+		OK(cuCtxSetCurrent(contexts[0]));
+		OK(cuStreamWaitEvent(streams[0], event, 0));
+		OK(cuStreamSynchronize(streams[0]));
+	} while (poll(&line, 1, 10) == 0);
+}
+
 static void all(void)
 {
 	set_up();
@@ -967,6 +1029,10 @@ int main(int argc, char **argv)
 		all();
 	else if (argc == 2 && !strcmp(argv[1], "defaults"))
 		defaults();
+	else if (argc == 2 && !strcmp(argv[1], "beside"))
+		beside();
+	else if (argc == 2 && !strcmp(argv[1], "events"))
+		events();
 	else if (argc == 2 && !strcmp(argv[1], "shapes"))
 		shapes();
 	else if (argc == 2 && !strcmp(argv[1], "same-memory"))
