@@ -48,6 +48,52 @@ static void calls_are_refused(CUdeviceptr device)
 	CHECK(value == 7);
 }
 
+static int inside; /* functions that run now; atomic */
+static int most, ran;
+
+static void overlap(void *unused)
+{
+	(void)unused;
+	int now = __atomic_add_fetch(&inside, 1, __ATOMIC_RELAXED);
+	most = now > most ? now : most;
+	usleep(1000); /* time in which another function would begin */
+	ran++;
+	__atomic_sub_fetch(&inside, 1, __ATOMIC_RELAXED);
+}
+
+/* Functions of several streams and of graphs run one after another; copies of graphs may run beside them. */
+static void one_at_a_time(CUdeviceptr device)
+{
+	static uint32_t word = 5;
+	CUstream streams[3];
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUDA_HOST_NODE_PARAMS node_params = { .fn = overlap };
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddHostNode(&node, graph, NULL, 0, &node_params));
+	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = &word, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			       .dstDevice = device, .WidthInBytes = 4, .Height = 1, .Depth = 1 };
+	CUcontext context;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < 3; i++)
+		OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+	for (int round = 0; round < 10; round++) {
+		for (int i = 0; i < 2; i++)
+			OK(cuLaunchHostFunc(streams[i], overlap, NULL));
+		OK(cuGraphLaunch(exec, streams[2]));
+	}
+	for (int i = 0; i < 3; i++) {
+		OK(cuStreamSynchronize(streams[i]));
+		OK(cuStreamDestroy(streams[i]));
+	}
+	CHECK(ran == 30 && most == 1);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+}
+
 static void look_with_status(CUstream given, CUresult status, void *argument)
 {
 	CHECK(given == stream && status == CUDA_SUCCESS);
@@ -85,6 +131,7 @@ int main(void)
 		CHECK(host[0] == value);
 	}
 	calls_are_refused(device);
+	one_at_a_time(device);
 	EXPECT(cuLaunchHostFunc(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuLaunchHostFunc((CUstream)0x99, look, NULL), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuStreamDestroy(stream));

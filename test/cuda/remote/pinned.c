@@ -8,6 +8,7 @@
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -106,6 +107,43 @@ static void waiting_calls(void)
 }
 
 /* A small copy is complete when the call returns: other streams see it, whether earlier work was complete or not. */
+/* In host memory alone, and to pageable memory, an asynchronous call waits for the stream, and the bytes are there. */
+static void calls_wait_for_the_stream(void)
+{
+	uint32_t *pageable = calloc(WORDS, 4);
+	CHECK(pageable);
+	for (uint32_t round = 1; round <= 5; round++) {
+		OK(cuLaunchHostFunc(stream, rewrite, (void *)(uintptr_t)(1000 * round)));
+		OK(cuMemcpyAsync((CUdeviceptr)(uintptr_t)other, (CUdeviceptr)(uintptr_t)host, BYTES, stream));
+		expect(other, 1000 * round);
+		OK(cuLaunchHostFunc(stream, rewrite, (void *)(uintptr_t)(2000 * round)));
+		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		OK(cuMemcpyDtoHAsync(pageable, device, BYTES, stream));
+		expect(pageable, 2000 * round);
+		OK(cuLaunchHostFunc(stream, rewrite, (void *)(uintptr_t)(3000 * round)));
+		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		OK(cuMemcpyDtoHAsync(pageable, device, 64, stream));
+		CHECK(pageable[0] == 3000 * round && pageable[15] == 3000 * round + 15 && pageable[16] == 2000 * round + 16);
+	}
+	free(pageable);
+}
+
+/* No call that waits is needed for the bytes to come. */
+static void bytes_come_by_themselves(void)
+{
+	for (uint32_t round = 1; round <= 20; round++) {
+		fill(host, 77 * round);
+		memset(other, 0xff, BYTES);
+		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		OK(cuMemcpyDtoHAsync(other, device, BYTES, stream));
+		/* Copies write the bytes in any order. */
+		for (uint32_t i = 0; i < WORDS; i++)
+			while (__atomic_load_n(&other[i], __ATOMIC_ACQUIRE) != 77 * round + i)
+				sched_yield();
+		OK(cuStreamSynchronize(stream));
+	}
+}
+
 static void small_copies(void)
 {
 	static uint32_t seen[64];
@@ -398,6 +436,8 @@ int main(int argc, char **argv)
 		huge_pages();
 	source_changes(shared);
 	waiting_calls();
+	calls_wait_for_the_stream();
+	bytes_come_by_themselves();
 	small_copies();
 	complete_on_return();
 	three_streams();
