@@ -6,7 +6,8 @@ cuda_client_but_session = \
 	cuda_remote/wire.h cuda_remote/handle_table.h cuda_remote/client/client.h \
 	cuda_remote/bitmap.h cuda_remote/client/alias.c cuda_remote/client/allocate.c cuda_remote/client/array.c \
 	cuda_remote/client/array_copy.c cuda_remote/client/texture.c cuda_remote/client/virtual.c cuda_remote/client/window.c cuda_remote/client/window.h \
-	cuda_remote/client/chunks.c cuda_remote/client/context.c cuda_remote/client/copy.c cuda_remote/client/copy_batch.c cuda_remote/client/device.c cuda_remote/client/handle.c \
+	cuda_remote/client/chunks.c cuda_remote/client/context.c cuda_remote/client/copy.c cuda_remote/client/copy.h cuda_remote/client/copy_table.c cuda_remote/client/copy_ways.c \
+	cuda_remote/client/copy_batch.c cuda_remote/client/device.c cuda_remote/client/handle.c \
 	cuda_remote/client/delay.c cuda_remote/client/done.c cuda_remote/client/early.c cuda_remote/client/held.c \
 	cuda_remote/client/data/connection.c cuda_remote/client/data/data.h cuda_remote/client/data/fetch.c \
 	cuda_remote/client/hostfn.c cuda_remote/client/hostmem.c cuda_remote/client/host_pool.c cuda_remote/client/unmapped.c cuda_remote/client/image.c cuda_remote/client/image.h \
