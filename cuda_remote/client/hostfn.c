@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* A function that has not run yet. */
 struct host_function {
@@ -232,6 +233,21 @@ static int run_copy(struct rc_session *session, const struct rc_host_request *re
 	return error;
 }
 
+/* A connection of this thread. The stream waits for the answer, so this does not give up before the session has ended. */
+static int find_own(struct rc_session *session, struct rc_link **link)
+{
+	CUresult result;
+	bool told = false;
+	while ((result = rc_link_to(session, 0, link)) != CUDA_SUCCESS && result != RC_LOST) {
+		if (!told)
+			hr_log(HR_LOG_ERROR, "server %s: no connection for the answer to a host function (CUresult %d); its stream waits "
+			       "until there is one", session->first->server, (int)result);
+		told = true;
+		nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
+	}
+	return result == CUDA_SUCCESS ? 0 : -ECONNRESET;
+}
+
 /* A host function of the program, which may block. Meanwhile this thread does not lead, and so uses a connection of its own.
  * *leads: it does again. */
 static int run_function(struct rc_session *session, const struct rc_host_request *request, bool *leads)
@@ -246,8 +262,8 @@ static int run_function(struct rc_session *session, const struct rc_host_request
 		error = of_graph ? serve_graph(session, request, &answer, &len) : call(session, &request->wire);
 	*leads = lead(session, true);
 	free(answer);
-	if (!error && !*leads && rc_link_to(session, 0, &link) != CUDA_SUCCESS)
-		error = -ECONNRESET;
+	if (!error && !*leads)
+		error = find_own(session, &link);
 	return error ? error : answer_with(link, &request->wire, NULL, 0);
 }
 

@@ -4,6 +4,7 @@
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 remote_start
 timeout 120 "$build/test/cuda/remote/graphs" || exit 1
+HEADRACE_TRANSPORT=tcp timeout 120 "$build/test/cuda/remote/graphs" || fail "over tcp"
 timeout 120 "$build/test/cuda/remote/capture" || exit 1
 timeout 120 "$build/test/cuda/remote/graph_memory" || exit 1
 HEADRACE_LOG=debug timeout 120 "$build/test/cuda/remote/graphs" many 2>"$folder/calls" || { cat "$folder/calls" >&2; exit 1; }
