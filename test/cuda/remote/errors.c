@@ -248,6 +248,32 @@ static void ends_with_its_context(void)
 	OK(cuCtxSynchronize());
 }
 
+/* Frees and calls that do not wait leave the report to the next call that waits. It is made once. */
+static void latched_once(void)
+{
+	CUdeviceptr device, freed;
+	CUstream stream;
+	uint32_t word;
+	void *host;
+	OK(cuMemAlloc(&device, 4096));
+	OK(cuMemAlloc(&freed, 4096));
+	OK(cuMemHostAlloc(&host, 4096, 0));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 2; i++)
+		OK(launch_of_a_wrong_shape(stream));
+	OK(cuMemsetD32Async(device, 7, 1024, NULL));
+	OK(launch("nothing", stream, NULL, NULL));
+	OK(cuMemFree(freed));
+	OK(cuMemFreeHost(host));
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxSynchronize());
+	EXPECT(cuMemFree(freed), CUDA_ERROR_INVALID_VALUE); /* it has ended */
+	OK(cuMemcpyDtoH(&word, device + 4092, 4));
+	CHECK(word == 7); /* calls that do not wait are executed */
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(device));
+}
+
 /* A faulting kernel is told by the call that waits for it, and from then on by all. */
 static void sticky(void)
 {
@@ -307,6 +333,7 @@ int main(void)
 	latched();
 	told_after_the_wait();
 	ends_with_its_context();
+	latched_once();
 	in_a_child();
 	sticky();
 	return 0;

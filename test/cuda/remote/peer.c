@@ -223,6 +223,36 @@ static void one_box(size_t width, size_t height, size_t depth, size_t rows_a, si
 	CHECK(inside == slice * depth);
 }
 
+static void note_late(void *done)
+{
+	usleep(20000); /* time in which a call that does not wait would return */
+	__atomic_store_n((bool *)done, true, __ATOMIC_RELEASE);
+}
+
+/* The calls that name contexts and are not asynchronous wait for all work of both contexts, and of the current one. */
+static void peer_copies_wait(void)
+{
+	struct place *a = &places[0], *b = &places[1];
+	CUDA_MEMCPY3D_PEER box = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = a->memory, .srcContext = a->context,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = b->memory, .dstContext = b->context,
+		.WidthInBytes = 64, .Height = 1, .Depth = 1,
+	};
+	for (int round = 0; round < 4; round++) {
+		bool done[DEVICES] = { false };
+		for (int i = 0; i < DEVICES; i++) {
+			use(i);
+			OK(cuLaunchHostFunc(places[i].stream, note_late, &done[i]));
+		}
+		if (round % 2)
+			OK(cuMemcpy3DPeer(&box));
+		else
+			OK(cuMemcpyPeer(b->memory, b->context, a->memory, a->context, 64));
+		for (int i = 0; i < DEVICES; i++)
+			CHECK(__atomic_load_n(&done[i], __ATOMIC_ACQUIRE));
+	}
+}
+
 static void boxes(void)
 {
 	fill(3);
@@ -806,6 +836,7 @@ static void all(void)
 	set_up();
 	default_copies_in_all_directions();
 	peer_copies();
+	peer_copies_wait();
 	boxes();
 	a_copy_is_in_its_streams_order(0, 1, 0);
 	a_copy_is_in_its_streams_order(0, 1, 1);
