@@ -77,7 +77,8 @@ CUresult rc_copy_array_later(struct rc_link *link, const struct rc_copy *host, u
 	struct iovec iov = { (void *)(uintptr_t)array, sizeof *array };
 	if (!rc_copy_begin(link->session, host, NULL, &message.call.copy))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return post_later(link, host->up ? RC_CALL_array_up_later : RC_CALL_array_down_later, &message.head, sizeof message, &iov, 1);
+	enum rc_call call = host->up ? RC_CALL_array_up_later : RC_CALL_array_down_later;
+	return post_later(link, call, &message.head, sizeof message, &iov, 1);
 }
 
 CUresult rc_copy_up_settled(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *copy,

@@ -240,8 +240,8 @@ static int find_own(struct rc_session *session, struct rc_link **link)
 	bool told = false;
 	while ((result = rc_link_to(session, 0, link)) != CUDA_SUCCESS && result != RC_LOST) {
 		if (!told)
-			hr_log(HR_LOG_ERROR, "server %s: no connection for the answer to a host function (CUresult %d); its stream waits "
-			       "until there is one", session->first->server, (int)result);
+			hr_log(HR_LOG_ERROR, "server %s: no connection for the answer to a host function (CUresult %d); its stream "
+			       "waits until there is one", session->first->server, (int)result);
 		told = true;
 		nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
 	}

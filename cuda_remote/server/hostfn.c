@@ -14,6 +14,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define COPIED_MAX (16u << 20) /* if there are several copies in the list */
+
 struct request {
 	struct request *next;
 	struct rc_wire_host wire;
@@ -31,6 +33,7 @@ static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 static struct request *waiting, **waiting_end = &waiting; /* not sent yet */
 static struct request *sent;                              /* sent, not answered */
 static unsigned functions, copies;                        /* in this list */
+static uint64_t copied;                                   /* bytes of these copies, which the client may hold all at once */
 static uint64_t tickets;
 static bool broken;
 static int wake = -1;
@@ -118,12 +121,22 @@ static bool is_copy(const struct request *request)
 	return request->wire.function & RC_HOST_COPY;
 }
 
-static unsigned *count_of(const struct request *request)
+/* The request enters (true) or leaves the list of those that were sent. Under the lock, as the next. */
+static void count(const struct request *request, bool enters)
 {
-	return is_copy(request) ? &copies : &functions;
+	*(is_copy(request) ? &copies : &functions) += enters ? 1u : -1u;
+	if (is_copy(request))
+		copied += enters ? request->bytes : -request->bytes;
 }
 
-/* The request that was sent with this ticket, or NULL. Under the lock, as the next. */
+static bool may_send(const struct request *request)
+{
+	if (!is_copy(request))
+		return !functions;
+	return !copies || (copies < RC_HOST_COPIES && copied + request->bytes <= COPIED_MAX);
+}
+
+/* The request that was sent with this ticket, or NULL. */
 static struct request *find(uint64_t ticket)
 {
 	struct request *request = sent;
@@ -138,7 +151,7 @@ static void end_request(struct request *request)
 	while (*at != request)
 		at = &(*at)->next;
 	*at = request->next;
-	--*count_of(request);
+	count(request, false);
 	request->done = true;
 	pthread_cond_broadcast(&answered);
 	if (waiting)
@@ -156,21 +169,25 @@ static void send_complete(uint64_t ticket)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Moves the first request that may be sent now to those that were sent. NULL: none. Under the lock. */
+/* Moves the first request that may be sent now to those that were sent. Functions keep their order, and so do copies. NULL: none.
+ * Under the lock. */
 static struct request *next_to_send(void)
 {
 	struct request **at = &waiting;
-	while (*at && *count_of(*at) == (is_copy(*at) ? RC_HOST_COPIES : 1))
+	bool stays[2] = { broken, broken }; /* a function, a copy */
+	while (*at && (stays[is_copy(*at)] || !may_send(*at))) {
+		stays[is_copy(*at)] = true;
 		at = &(*at)->next;
+	}
 	struct request *request = *at;
-	if (!request || broken)
+	if (!request)
 		return NULL;
 	*at = request->next;
 	if (!*at)
 		waiting_end = at;
 	request->next = sent;
 	sent = request;
-	++*count_of(request);
+	count(request, true);
 	request->sending = true;
 	return request;
 }

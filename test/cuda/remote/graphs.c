@@ -145,6 +145,32 @@ static void host_memory(void)
 	OK(cuMemFree(device));
 }
 
+/* Copies that may run at the same time, of more bytes together than the worker asks for at a time. */
+static void many_copies(void)
+{
+	enum { COPIES = 24, BYTES = 1 << 20 };
+	uint8_t *from = malloc((size_t)COPIES * BYTES), *to = calloc(COPIES, BYTES);
+	CUdeviceptr device = memory_of(COPIES * BYTES / 4);
+	CUgraph graph = new_graph();
+	CHECK(from && to);
+	for (size_t i = 0; i < COPIES; i++) {
+		CUgraphNode node = add_copy(graph, NULL, up(device + i * BYTES, from + i * BYTES, BYTES));
+		add_copy(graph, node, down(to + i * BYTES, device + i * BYTES, BYTES));
+	}
+	CUgraphExec exec = instantiated(graph);
+	for (size_t round = 1; round <= 2; round++) {
+		for (size_t i = 0; i < (size_t)COPIES * BYTES; i++)
+			from[i] = (uint8_t)(i * 37 + (i >> 20) + round);
+		OK(cuGraphLaunch(exec, NULL));
+		OK(cuStreamSynchronize(NULL));
+		CHECK(!memcmp(from, to, (size_t)COPIES * BYTES));
+	}
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemFree(device));
+	free(from);
+	free(to);
+}
+
 static sem_t began, may_end;
 
 static void block(void *unused)
@@ -891,6 +917,7 @@ int main(int argc, char **argv)
 	copies_beside_a_blocked_function(true);
 	order();
 	host_memory();
+	many_copies();
 	boxes();
 	updates();
 	a_refused_update_changes_nothing();
