@@ -328,6 +328,9 @@ static void come_up(struct hr_conn *conn)
 	int fd = conn->transport->conn_fd ? conn->transport->conn_fd(conn->data) : -1;
 	if (fd >= 0 && hr_watch_add(conn->channel, &conn->extra_watch, fd) < 0)
 		hr_log(HR_LOG_WARN, "connection to %s: cannot add its descriptor to the epoll set", conn->peer_name);
+	/* Over a Unix stream there would be such an event whenever the peer reads a wake-up: it would wake this side. */
+	if (!conn->transport->puts_on_stream)
+		hr_watch_input(conn->channel, &conn->stream_watch);
 	/* Bytes that arrived together with "ready" raise no further edge-triggered event: look for them now. */
 	conn->transport->conn_event(conn->data);
 	hr_log(HR_LOG_INFO, "connection to %s is up over %s%s", conn->peer_name, conn->transport->name,

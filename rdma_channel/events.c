@@ -57,6 +57,12 @@ void hr_watch_move(struct hr_channel *channel, struct hr_watch *to, struct hr_wa
 	hr_fork_unlock();
 }
 
+void hr_watch_input(struct hr_channel *channel, struct hr_watch *watch)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = watch };
+	epoll_ctl(channel->epoll, EPOLL_CTL_MOD, watch->fd, &event); /* cannot fail: the descriptor is in the set */
+}
+
 void hr_watch_remove(struct hr_channel *channel, struct hr_watch *watch)
 {
 	if (watch->fd < 0)

@@ -205,6 +205,8 @@ int hr_events_open(struct hr_channel *channel);
 void hr_events_close(struct hr_channel *channel);
 /* Watches fd edge-triggered, for all events. The caller has set watch->kind and watch->owner. */
 int hr_watch_add(struct hr_channel *channel, struct hr_watch *watch, int fd);
+/* From now on room in the descriptor is no event. */
+void hr_watch_input(struct hr_channel *channel, struct hr_watch *watch);
 /* Moves a watched descriptor from one watch to another. */
 void hr_watch_move(struct hr_channel *channel, struct hr_watch *to, struct hr_watch *from);
 void hr_watch_remove(struct hr_channel *channel, struct hr_watch *watch);

@@ -89,6 +89,7 @@ struct hr_transport {
 	const char *name; /* in hr_conn_transport and HEADRACE_TRANSPORT */
 	uint32_t bit;     /* one HR_TRANSPORT_* */
 	bool needs_unix;  /* works over Unix streams only, as its half carries descriptors */
+	bool puts_on_stream; /* put writes to the stream: room in it is an event */
 	bool arms_in_memory; /* conn_arm stores flags that the peer's put loads; the channel issues a barrier after it */
 
 	/* ---- per channel ---- */

@@ -752,6 +752,7 @@ static void tcp_conn_event(void *data)
 const struct hr_transport hr_transport_tcp = {
 	.name = "tcp",
 	.bit = HR_TRANSPORT_TCP,
+	.puts_on_stream = true,
 	.open = tcp_open,
 	.close = tcp_close,
 	.reaches = tcp_reaches,

@@ -253,6 +253,34 @@ got:
 	}
 }
 
+/* The receiver takes the sender's wake-up while the sender sleeps. The sender must sleep on. */
+static void taken_wake_up_wakes_nobody(struct side *side)
+{
+	uint64_t value = 7;
+	if (strcmp(hr_conn_transport(side->conn), "shm"))
+		return; /* the others have events of their own */
+	if (side->index == 1)
+		while (hr_channel_arm(side->channel, 0))
+			CHECK(!hr_channel_ready(side->channel, 0));
+	side_meet(side);
+	if (side->index == 0) {
+		put_all(side, &value, sizeof value);
+		while (hr_channel_arm(side->channel, 0))
+			CHECK(!hr_channel_ready(side->channel, 0));
+	}
+	side_meet(side);
+	if (side->index == 1) {
+		CHECK_IS(hr_channel_wait(side->channel, 0, 20000), 1);
+		get_all(side, &value, sizeof value);
+		(void)hr_channel_arm(side->channel, 0); /* handles the events that are left */
+	}
+	side_meet(side);
+	struct pollfd fd = { .fd = hr_channel_fd(side->channel), .events = POLLIN };
+	if (side->index == 0)
+		CHECK_IS(poll(&fd, 1, 0), 0);
+	side_meet(side);
+}
+
 /* A connection that fell asleep with nothing wanted for puts is armed for room when a later put finds none. */
 static void full_after_falling_asleep(struct side *side)
 {
@@ -487,6 +515,7 @@ const struct test_case sleep_cases[] = {
 	{ "long-sleep", long_sleep, 0 },
 	{ "full-after-falling-asleep", full_after_falling_asleep, PAIR_NO_SPIN },
 	{ "polling-between-two-sleeps", polling_between_two_sleeps, 0 },
+	{ "taken-wake-up-wakes-nobody", taken_wake_up_wakes_nobody, 0 },
 	{ "long-waits-are-not-spun", long_waits_are_not_spun, PAIR_OWN_SETUP | PAIR_UNDISTURBED },
 	{ "a-long-spin-looks-at-others", a_long_spin_looks_at_others, PAIR_OWN_SETUP | PAIR_UNDISTURBED },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },

@@ -481,6 +481,7 @@ static int fault_conn_fd(void *data)
 		.name = transport_name,                                                                                \
 		.bit = transport_bit,                                                                                  \
 		.needs_unix = with_descriptors,                                                                        \
+		.puts_on_stream = (transport_bit) == HR_TRANSPORT_TCP,                                                 \
 		.arms_in_memory = with_descriptors, /* shm, as it is */                                                \
 		.open = open_##transport,                                                                              \
 		.close = fault_close,                                                                                  \
