@@ -6,8 +6,9 @@
  * calls membarrier(2) with MEMBARRIER_CMD_GLOBAL_EXPEDITED (Linux 4.16), which makes every processor that runs a
  * registered process execute a full barrier. A put only keeps the compiler from reordering.
  *
- * If the kernel refuses the registration, or with HEADRACE_MEMBARRIER=0, both sides use a full fence. At connection
- * set-up each side tells the other whether it is registered; a put uses the light barrier only if both sides are.
+ * If the kernel refuses the registration, with HEADRACE_MEMBARRIER=0, or if a side's channel has HR_CHANNEL_SLEEPS, both
+ * sides use a full fence. At connection set-up each side tells the other whether it calls the heavy barrier; a put uses the
+ * light barrier only if both sides do.
  */
 #ifndef HR_BARRIER_H
 #define HR_BARRIER_H
@@ -22,7 +23,7 @@ int hr_barrier_register(bool *heavy);
  * of other processes. */
 void hr_barrier_heavy(void);
 
-/* For put. both_heavy: this process and the peer are registered. */
+/* For put. both_heavy: this side and the peer call the heavy barrier. */
 static inline void hr_barrier_light(bool both_heavy)
 {
 	if (both_heavy)

@@ -31,7 +31,7 @@ static int watch_opened(struct hr_channel *channel, struct hr_opened *opened)
 
 static int open_transports(struct hr_channel *channel, const hr_channel_attr_t *attr)
 {
-	const struct hr_channel_env env = { attr->timeout_ms, attr->verbs_design };
+	const struct hr_channel_env env = { attr->timeout_ms, attr->verbs_design, attr->flags & HR_CHANNEL_SLEEPS };
 	for (const struct hr_transport *const *t = hr_transports; *t; t++) {
 		if (!((*t)->bit & attr->transports))
 			continue;

@@ -93,7 +93,7 @@ static int check_attr(const hr_channel_attr_t *attr)
 	const char *wrong = NULL;
 	if (attr->transports & ~(uint32_t)(HR_TRANSPORT_SHM | HR_TRANSPORT_VERBS | HR_TRANSPORT_TCP))
 		wrong = "transports";
-	else if (attr->flags & ~(uint32_t)(HR_CHANNEL_NO_LISTEN | HR_CHANNEL_PATIENT))
+	else if (attr->flags & ~(uint32_t)(HR_CHANNEL_NO_LISTEN | HR_CHANNEL_PATIENT | HR_CHANNEL_SLEEPS))
 		wrong = "flags";
 	else if (attr->ring_bytes < ring_setting.min || attr->ring_bytes > ring_setting.max)
 		wrong = "ring_bytes";

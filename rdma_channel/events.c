@@ -318,9 +318,11 @@ static int arm_awake(struct hr_channel *channel, bool want_put)
 			return error;
 		in_memory |= conn->transport->arms_in_memory;
 	}
-	/* Orders the flags stored above before the polls below. Pairs with the light barrier in the peer's put or
-	 * get. */
-	if (in_memory)
+	/* Orders the flags stored above before the polls below. Pairs with the light barrier in the peer's put or get, which
+	 * is a fence if the flag is set. */
+	if (in_memory && channel->flags & HR_CHANNEL_SLEEPS)
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	else if (in_memory)
 		hr_barrier_heavy();
 	for (conn = TAILQ_FIRST(&channel->awake); conn; conn = next) {
 		next = TAILQ_NEXT(conn, place);

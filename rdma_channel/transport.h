@@ -75,6 +75,7 @@ struct hr_conn_env {
 struct hr_channel_env {
 	uint32_t timeout_ms;
 	uint32_t verbs_design; /* enum hr_verbs_design */
+	bool sleeps;           /* HR_CHANNEL_SLEEPS */
 };
 
 /* A transport's own structures for exposed memory and remote accesses (remote_access.h) begin with these. */

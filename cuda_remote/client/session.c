@@ -88,7 +88,7 @@ static CUresult visit(struct rc_session *session, enum rc_door_purpose purpose, 
 	const rc_server_t *server = &servers[session->index];
 	uint8_t *token = tokens[session->index];
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
-	attr.flags = HR_CHANNEL_NO_LISTEN;
+	attr.flags = HR_CHANNEL_NO_LISTEN | HR_CHANNEL_SLEEPS;
 	ch3_t *engine;
 	hr_card_t card;
 	int error = ch3_open(&attr, &engine, &card);

@@ -413,7 +413,7 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 {
 	static uint64_t newest; /* atomic */
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
-	attr.flags = HR_CHANNEL_NO_LISTEN;
+	attr.flags = HR_CHANNEL_NO_LISTEN | HR_CHANNEL_SLEEPS;
 	hr_card_t card;
 	thread->serial = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
 	thread->arguments = malloc(START_BYTES);

@@ -6,7 +6,6 @@
 #include "cuda_remote/server/internal.h"
 
 #include "cuda_remote/mirror/mirror.h"
-#include "rdma_channel/barrier.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -86,10 +85,7 @@ static int draw_base(void)
 
 int worker_prepare(const char *path, uint32_t gpu, uint32_t *gpus)
 {
-	bool heavy;
 	worker.grant = gpu;
-	/* If the process has several threads, as when the client's channel is opened, the kernel takes 8 ms for this. */
-	(void)hr_barrier_register(&heavy); /* opening the channel reports a failure */
 	int error = server_grant_hide(gpu);
 	if (!error)
 		error = draw_base();

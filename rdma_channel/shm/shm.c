@@ -80,7 +80,7 @@ HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "512", 0, 1u << 30,
 
 /* For shm_half_wire.flags. */
 enum {
-	SHM_HALF_HEAVY = 1u << 0, /* this side is registered for the heavy barrier (barrier.h) */
+	SHM_HALF_HEAVY = 1u << 0, /* this side is registered for the heavy barrier, and calls it (barrier.h) */
 	SHM_HALF_HUGE = 1u << 1,  /* the peer should ask for huge pages when it maps the ring */
 };
 
@@ -96,7 +96,7 @@ struct shm_half_wire {
 _Static_assert(sizeof(struct shm_half_wire) == 32, "wire format");
 
 struct shm_context {
-	bool heavy; /* this process is registered for the heavy barrier */
+	bool heavy; /* this process is registered for the heavy barrier, and the channel calls it */
 	size_t zero_copy; /* minimum size for single copy, bytes; SIZE_MAX: no single copy */
 	size_t near;      /* minimum size for single copy if the processors are near, bytes; 0: as zero_copy */
 	uint32_t offers;  /* maximum number of open offers */
@@ -148,11 +148,11 @@ struct shm_conn {
 
 static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_t *section, size_t *section_len)
 {
-	(void)env;
 	(void)section;
 	struct shm_context *context = malloc(sizeof *context);
 	if (!context)
 		return -ENOMEM;
+	context->heavy = false;
 	uint64_t zero_copy, near, stream, offers;
 	int error = hr_setting_u64(&zero_copy_setting, &zero_copy);
 	if (!error)
@@ -161,7 +161,7 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 		error = hr_setting_u64(&stream_setting, &stream);
 	if (!error)
 		error = hr_setting_u64(&offers_setting, &offers);
-	if (!error)
+	if (!error && !env->sleeps)
 		error = hr_barrier_register(&context->heavy);
 	if (!error)
 		error = shm_placement_read(&context->placement);

@@ -206,6 +206,8 @@ static void run_side(const struct test_case *test, struct side *side)
 	hr_channel_attr_t attr = side_attr(side);
 	if (test->flags & PAIR_SMALL_RING)
 		attr.ring_bytes = 65536;
+	if (test->flags & (side->index ? PAIR_1_SLEEPS : PAIR_0_SLEEPS))
+		attr.flags |= HR_CHANNEL_SLEEPS;
 	if (!(test->flags & PAIR_OWN_SETUP)) {
 		side_open(side, &attr);
 		CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);

@@ -34,6 +34,8 @@ enum {
 	PAIR_0_MAY_DIE = 1u << 7,  /* process 0 may end by SIGKILL or by returning */
 	PAIR_UNDISTURBED = 1u << 8, /* counts polls and waits: not for the fault transport, which adds some */
 	PAIR_FULL_FENCE = 1u << 6, /* with full fences instead of membarrier(2) */
+	PAIR_0_SLEEPS = 1u << 9, /* the channel of process 0 has HR_CHANNEL_SLEEPS */
+	PAIR_1_SLEEPS = 1u << 10, /* that of process 1 */
 };
 
 struct test_case {

@@ -95,7 +95,7 @@ static void make_keys(const uint8_t *ticket, const struct conversation *said, bo
 static int open_channel(hr_channel_t **channel, hr_card_t *card)
 {
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
-	attr.flags = HR_CHANNEL_NO_LISTEN;
+	attr.flags = HR_CHANNEL_NO_LISTEN | HR_CHANNEL_SLEEPS;
 	return hr_channel_init(&attr, channel, card);
 }
 

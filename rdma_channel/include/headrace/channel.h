@@ -63,6 +63,9 @@ enum {
 	 * connections are made on demand between processes that may compute for a long time without calling their
 	 * channel. */
 	HR_CHANNEL_PATIENT = 1u << 1,
+	/* This side often waits so long that it sleeps. Over shared memory each put of both sides then has a fence, and no
+	 * sleep interrupts the other processors. */
+	HR_CHANNEL_SLEEPS = 1u << 2,
 };
 
 /*
