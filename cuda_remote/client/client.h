@@ -104,6 +104,7 @@ struct rc_session {
 	bool left;                /* a context has ended; atomic */
 	struct rc_held held;
 	struct rc_track other;    /* of the calls that give a stream work and cannot hold it */
+	uint64_t asked;           /* event up to which the program asked for a time last; atomic */
 	uint64_t earlies;         /* early copies that are kept; atomic, as the next */
 	uint64_t early_stream;    /* their only stream (rc_track_stream), or RC_TRACK_SEVERAL */
 	struct rc_early_table *early; /* under the lock of early.c; NULL: there were none */
@@ -1108,6 +1109,7 @@ CUresult reference_done_address(size_t *offset, CUtexref reference, CUdeviceptr 
 CUresult reference_done_address_2d(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR *shape, CUdeviceptr address, size_t pitch);
 CUresult event_check_create(CUevent *event, unsigned flags);
 CUresult event_check_synchronize(CUevent event);
+CUresult stream_check_synchronize(CUstream stream);
 CUresult event_check_elapsed(float *milliseconds, CUevent start, CUevent end);
 CUresult event_done_create(CUevent *event, unsigned flags);
 CUresult event_done_destroy(CUevent event);

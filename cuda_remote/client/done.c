@@ -466,8 +466,8 @@ static CUresult link_of(CUevent event, struct rc_link **link)
 	return result == CUDA_SUCCESS ? rc_link_get(&route, true, link) : result;
 }
 
-/* Waits for the event, and stores the time from start. */
-static CUresult wait_and_ask(struct rc_link *link, CUevent start, CUevent end)
+/* Waits for the event, and stores the time from start. *own: a failure is this call's; unchanged if the call was not answered. */
+static CUresult wait_and_ask(struct rc_link *link, CUevent start, CUevent end, bool *own)
 {
 	struct {
 		struct rc_wire_call head;
@@ -476,6 +476,7 @@ static CUresult wait_and_ask(struct rc_link *link, CUevent start, CUevent end)
 	float milliseconds;
 	link->awaited = link->awaited_start = 0;
 	CUresult result = rc_link_call(link, RC_CALL_event_elapsed, 0, &message.head, sizeof message, NULL, 0);
+	*own = link->head.failed == message.head.number;
 	uint64_t last = link->awaited >> BITS, first = link->awaited_start >> BITS;
 	if (result != CUDA_SUCCESS || !last || !first || link->reply_len != sizeof milliseconds)
 		return result;
@@ -499,7 +500,7 @@ static CUresult be_told(CUevent event, CUevent start, struct rc_link *link)
 	struct rc_recording *recording = rc_handle_recording((uint64_t)(uintptr_t)event);
 	if (recording)
 		__atomic_fetch_and(&recording->mark, ~(uint64_t)(COMPLETE | WAITED), __ATOMIC_SEQ_CST);
-	return start ? wait_and_ask(link, start, event) : cuEventSynchronize(event);
+	return start ? wait_and_ask(link, start, event, &(bool){ false }) : cuEventSynchronize(event);
 }
 
 /* True if one call may wait for an event of the link's session and ask for the time from start. */
@@ -523,7 +524,41 @@ CUresult event_check_synchronize(CUevent event)
 	uint64_t mark = recording_of(handle, &stream);
 	if (!start || !mark || mark & WAITED || link_of(event, &link) != CUDA_SUCCESS || !may_ask(link, start))
 		return CUDA_SUCCESS;
-	result = wait_and_ask(link, (CUevent)(uintptr_t)start, event);
+	result = wait_and_ask(link, (CUevent)(uintptr_t)start, event, &(bool){ false });
+	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
+}
+
+/* True if the last call of the session has recorded an event in this stream, and the program probably asks for the time between
+ * *start and this event, *end. */
+static bool ends_with_asked(CUstream stream, struct rc_link **link, uint64_t *start, uint64_t *end)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)stream, recorded_in;
+	struct rc_session *session = handle > (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD ? rc_handle_session(handle) : NULL;
+	*end = session ? __atomic_load_n(&session->asked, __ATOMIC_RELAXED) : 0;
+	struct rc_recording *recording = *end ? rc_handle_recording(*end) : NULL;
+	if (!recording)
+		return false;
+	pthread_mutex_lock(&lock);
+	*start = recording->start;
+	pthread_mutex_unlock(&lock);
+	uint64_t mark = recording_of(*end, &recorded_in);
+	return *start && mark && !(mark & WAITED) && recorded_in == handle &&
+	       mark >> BITS == __atomic_load_n(&session->numbered, __ATOMIC_ACQUIRE) &&
+	       link_of((CUevent)(uintptr_t)*end, link) == CUDA_SUCCESS && (*link)->session == session && may_ask(*link, *start);
+}
+
+/* A wait for the event is then a wait for the stream, and brings the time. */
+CUresult stream_check_synchronize(CUstream stream)
+{
+	struct rc_link *link;
+	uint64_t start, end;
+	CUresult result = capture_check_stream(stream);
+	if (result != CUDA_SUCCESS || !ends_with_asked(stream, &link, &start, &end))
+		return result;
+	bool own = false;
+	result = wait_and_ask(link, (CUevent)(uintptr_t)start, (CUevent)(uintptr_t)end, &own);
+	if (result == CUDA_ERROR_INVALID_HANDLE && own)
+		return CUDA_SUCCESS; /* another thread has destroyed the event: the call is made */
 	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
 }
 
@@ -537,6 +572,7 @@ static bool is_known(CUevent start, CUevent end, float *milliseconds)
 	bool known = false;
 	if (!to || !first || !last)
 		return false;
+	__atomic_store_n(&rc_handle_session((uint64_t)(uintptr_t)end)->asked, (uint64_t)(uintptr_t)end, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
 	if (to->start == (uint64_t)(uintptr_t)start && to->last == last && to->first == first) {
 		*milliseconds = to->milliseconds;

@@ -144,7 +144,7 @@ static uint32_t bits_of(float value)
 }
 
 /* The time that came with a wait is the driver's, as long as neither event is recorded again. */
-static void timed(void)
+static void time_by(void (*wait)(CUevent last))
 {
 	float ms, again;
 	CUevent first, last;
@@ -154,13 +154,59 @@ static void timed(void)
 		OK(cuEventRecord(first, stream));
 		OK(cuMemsetD32Async(device, i, WORDS, stream));
 		OK(cuEventRecord(last, stream));
-		OK(cuEventSynchronize(last)); /* from the second round on, the time comes with the answer */
+		wait(last); /* from the second round on, the time comes with the answer */
 		OK(cuEventElapsedTime(&ms, first, last));
 		CHECK(ms > 0);
 		OK(cuEventElapsedTime(&again, last, last)); /* sent, so that the next one is sent too */
 		CHECK(again == 0);
 		OK(cuEventElapsedTime(&again, first, last));
 		CHECK(bits_of(again) == bits_of(ms));
+	}
+	OK(cuEventDestroy(first));
+	OK(cuEventDestroy(last));
+}
+
+static void wait_by_event(CUevent last)
+{
+	OK(cuEventSynchronize(last));
+}
+
+static void timed(void)
+{
+	time_by(wait_by_event);
+}
+
+static void wait_by_stream(CUevent last)
+{
+	(void)last;
+	OK(cuStreamSynchronize(stream));
+}
+
+static void timed_by_stream(void)
+{
+	time_by(wait_by_stream);
+}
+
+/* The event that the program asks for is not the last work of the session, or not of the stream that it waits for. */
+static void timed_before_work(void)
+{
+	float ms;
+	CUevent first, last;
+	OK(cuEventCreate(&first, 0));
+	OK(cuEventCreate(&last, 0));
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		bool behind = i % 2;
+		OK(cuEventRecord(first, stream));
+		if (behind)
+			OK(cuEventRecord(last, stream));
+		OK(cuMemsetD32Async(device, i, WORDS, behind ? stream : other));
+		if (!behind)
+			OK(cuEventRecord(last, stream));
+		OK(cuStreamSynchronize(behind ? stream : other));
+		expect(i);
+		if (!behind)
+			OK(cuStreamSynchronize(stream));
+		OK(cuEventElapsedTime(&ms, first, last));
 	}
 	OK(cuEventDestroy(first));
 	OK(cuEventDestroy(last));
@@ -478,6 +524,7 @@ int main(int argc, char **argv)
 	} cases[] = { { "idle", idle_events }, { "streams", streams_again }, { "polled", polled },
 		      { "events", events_again }, { "query", after_a_query },
 		      { "elapsed", elapsed }, { "timed", timed }, { "timed_again", timed_again },
+		      { "timed_by_stream", timed_by_stream }, { "timed_before_work", timed_before_work },
 		      { "held", held_stream }, { "blocking", behind_a_blocking_stream }, { "beside", beside_a_held_stream },
 		      { "again", recorded_again }, { "thread", of_another_thread }, { "destroyed", destroyed_stream },
 		      { "graph", in_a_graph }, { "contexts", in_two_contexts }, { "context", of_a_context },
