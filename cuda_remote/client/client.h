@@ -174,7 +174,10 @@ struct rc_link {
 	bool answered;
 	bool own;               /* of a thread of this library, see struct rc_thread */
 	bool inside;            /* the thread is in the engine: if the thread ends now, it was cancelled there */
-	bool per_thread;        /* a call may have used the per-thread default stream */
+	uint64_t thread_work;   /* number of the last call that may have used the per-thread default stream; 0: none */
+	uint64_t thread_done;   /* in that stream all work of calls up to this number is complete */
+	uint32_t thread_context; /* of those calls */
+	bool thread_kept;       /* that stream may keep more than work, or it is one of several: of several contexts */
 	struct rc_link *next_idle;
 	struct rc_wire_reply head;
 	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, valid until the next such call */
@@ -308,6 +311,10 @@ bool rc_track_any(const struct rc_session *session, const struct rc_track *track
 
 /* A call is about to be sent: remembers the work that it gives. Its arguments follow head. */
 void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
+/* True if the call leaves nothing in a stream but work. */
+bool rc_done_leaves_work_only(enum rc_call function);
+/* True if the call, when it has succeeded, has found the per-thread default stream of link->thread_context empty. */
+bool rc_done_empties_thread_stream(const struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
 /* A call that waits has succeeded. */
 void rc_done_waited(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
 /* True if the answer of a call that waits is known: success. Its arguments follow head. False also if the call is to be sent to

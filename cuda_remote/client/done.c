@@ -318,6 +318,22 @@ static int place_of_awaited(enum rc_call function)
 	}
 }
 
+bool rc_done_leaves_work_only(enum rc_call function)
+{
+	return rc_done_place(function) != -1 || place_of_awaited(function) >= 0 || function == RC_CALL_cuStreamWaitEvent;
+}
+
+bool rc_done_empties_thread_stream(const struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
+{
+	int at = place_of_awaited(function);
+	if (function == RC_CALL_context_synchronize)
+		return rc_handle_index(argument_at(head, offsetof(struct rc_wire_context, context))) == link->thread_context;
+	if (at < 0 || head->context != link->thread_context)
+		return false;
+	uint64_t stream = argument_at(head, (size_t)at);
+	return stream == (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD || (!stream && head->flags & RC_CALL_PER_THREAD);
+}
+
 /* True if the answer does not tell of failures of earlier calls: that of the next call does. */
 static bool leaves_failures(const struct rc_link *link, enum rc_call function)
 {

@@ -188,13 +188,14 @@ static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
  * True if another thread may use the link: nothing is under way on it but calls that the worker has or will get, and the worker
- * keeps nothing of the ended thread. A link over which the per-thread default stream was used is not given away: that stream is the
- * one of the worker's thread, and the work in it may have to wait for the next thread.
+ * keeps nothing of the ended thread. The per-thread default stream is the one of the worker's thread. A link over which it was used
+ * is given away only if the stream is known to be empty: its work may have to wait for the next thread.
  */
 static bool is_reusable(const struct rc_link *link)
 {
 	return !link->error && !__atomic_load_n(&link->session->lost, __ATOMIC_RELAXED) && !link->inside && !link->waiting &&
-	       !link->receiving && !link->asking && !link->scratch_taken && !link->per_thread;
+	       !link->receiving && !link->asking && !link->scratch_taken && !link->thread_kept &&
+	       (link->thread_done >= link->thread_work || rc_link_is_settled(link->session));
 }
 
 void rc_link_leave(struct rc_link *link)
@@ -394,6 +395,15 @@ static bool uses_thread_stream(enum rc_call function, const struct rc_wire_call 
 	return false;
 }
 
+static void note_thread_stream(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head)
+{
+	if (!link->thread_work)
+		link->thread_context = head->context;
+	link->thread_work = head->number;
+	if (head->context != link->thread_context || !rc_done_leaves_work_only(function))
+		link->thread_kept = true;
+}
+
 /* Numbers a call, unless it has a number, and sends it. After the number is taken, every failure must end the connection: the
  * worker waits for each number. */
 static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
@@ -418,7 +428,8 @@ static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t 
 		link->answered = false;
 	}
 	ch3_request_t *request = NULL;
-	link->per_thread = link->per_thread || uses_thread_stream(function, head, len);
+	if (uses_thread_stream(function, head, len))
+		note_thread_stream(link, function, head);
 	link->inside = true;
 	int error = link->direct ? ch3_send(link->vc, RC_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request) :
 				     rc_delay_send(link, function, flags, head, len, iov, n, &request);
@@ -665,8 +676,11 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 		__atomic_store_n(&link->session->sick, true, __ATOMIC_RELAXED);
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
 		rc_unmapped_fault(link->session);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
 		rc_done_waited(link, function, head);
+		if (rc_done_empties_thread_stream(link, function, head))
+			link->thread_done = head->number;
+	}
 	return result == CUDA_SUCCESS && rc_mirror_any() ? rc_mirror_after(link, function, work) : result;
 }
 

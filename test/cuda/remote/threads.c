@@ -496,6 +496,59 @@ static void *opens_from_own_stream(void *argument)
 	return NULL;
 }
 
+/* A thread that has waited for its stream leaves its connection to the next one. */
+static void *waits_for_own_stream(void *argument)
+{
+	CUdeviceptr counter = *(CUdeviceptr *)argument;
+	uint32_t one = 1, sum;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamQuery(CU_STREAM_PER_THREAD));
+	OK(launch("increase", CU_STREAM_PER_THREAD, &counter, &one));
+	OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+	OK(cuMemcpyHtoDAsync(counter + 4, &one, 4, CU_STREAM_PER_THREAD));
+	OK(cuMemcpyDtoHAsync(&sum, counter, 4, CU_STREAM_PER_THREAD)); /* to pageable memory: waits */
+	return NULL;
+}
+
+/* The stream is empty, but it has another attribute than that of a new thread. */
+static void *changes_own_stream(void *argument)
+{
+	CUstreamAttrValue value = { .syncPolicy = CU_SYNC_POLICY_YIELD };
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamSetAttribute(CU_STREAM_PER_THREAD, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+	OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+	return NULL;
+}
+
+static void *finds_a_new_stream(void *argument)
+{
+	CUstreamAttrValue value = { .syncPolicy = CU_SYNC_POLICY_YIELD };
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamGetAttribute(CU_STREAM_PER_THREAD, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+	CHECK(value.syncPolicy == CU_SYNC_POLICY_AUTO);
+	return NULL;
+}
+
+static void empty_own_streams(void)
+{
+	CUdeviceptr counter;
+	uint32_t sum;
+	OK(cuMemAlloc(&counter, 8));
+	OK(cuMemsetD32(counter, 0, 1));
+	run_thread(waits_for_own_stream, &counter);
+	unsigned before = connects_since(0);
+	for (int i = 0; i < 20; i++)
+		run_thread(waits_for_own_stream, &counter);
+	CHECK(!kept_most() || !connects_since(before));
+	OK(cuMemcpyDtoH(&sum, counter, 4));
+	CHECK(sum == 21);
+	OK(cuMemFree(counter));
+	run_thread(changes_own_stream, NULL);
+	run_thread(finds_a_new_stream, NULL);
+}
+
 static void own_streams(void)
 {
 	OK(cuMemAlloc(&gate, 4));
@@ -529,5 +582,6 @@ int main(int n, char **argument)
 	many_at_once();
 	nothing_is_left();
 	own_streams();
+	empty_own_streams();
 	return 0;
 }
