@@ -179,19 +179,15 @@ static int build(struct adi_schedule **made, const struct adi_levels *levels, vo
 /* Each of two ranks chooses the segment or a message by its own count. If the counts disagree, the choices may disagree too. Then
  * the receiver does as the root does, so that neither waits for the other. */
 
-/* This rank has used the segment, which has ended with the error `class`. If the root sends a message, receives it. */
+/* This rank has used the segment, which has ended with the error `class`. The root sends a message: receives it. */
 static int take_message(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root, int class)
 {
-	bool wrote;
-	int other = adi_node_wrote(comm, comm->node, root, &wrote);
-	if (wrote || other)
-		return class;
 	struct adi_schedule *schedule = adi_schedule_new(comm);
 	if (!schedule)
 		return adi_error_no_schedule();
 	comm->collectives[true]--; /* the message has the number of this collective */
 	adi_schedule_receive(schedule, buf, count, type, root);
-	other = adi_schedule_wait(schedule);
+	int other = adi_schedule_wait(schedule);
 	return other ? other : class;
 }
 
@@ -200,6 +196,7 @@ static int expect_message(struct adi_comm *comm, int root)
 {
 	bool wrote;
 	int class = adi_node_wrote(comm, comm->node, root, &wrote);
+	adi_node_leave(comm, comm->node);
 	if (class || !wrote)
 		return class;
 	adi_schedule_none(comm);
@@ -213,12 +210,12 @@ static int bcast(void *buf, MPI_Count count, struct adi_type *type, int root, st
 	const struct adi_levels *levels = NULL;
 	int class = MPI_SUCCESS;
 	size_t bytes = (size_t)(count * type->size);
-	bool of_two = comm->size == 2 && comm->rank != root;
 	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BCAST, bytes, false, root)) {
-		class = adi_node_bcast(comm, buf, count, type, root);
-		return of_two && class == MPI_ERR_TRUNCATE ? take_message(comm, buf, count, type, root, class) : class;
+		bool message;
+		class = adi_node_bcast(comm, buf, count, type, root, &message);
+		return message ? take_message(comm, buf, count, type, root, class) : class;
 	}
-	if (of_two && comm->node && ((struct node_state *)comm->node)->state == NODE_SHARED)
+	if (comm->size == 2 && comm->rank != root && comm->node && ((struct node_state *)comm->node)->state == NODE_SHARED)
 		class = expect_message(comm, root);
 	if (!class && adi_blocking_choice(comm))
 		class = adi_two_level_use(comm, ADI_COLLECTIVE_BCAST, bytes, false, &levels);

@@ -420,8 +420,10 @@ bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t 
 		adi_node_make(comm, node);
 	if (uses)
 		return node->state == NODE_SHARED || node->state == NODE_BROKEN;
-	/* Ranks whose counts differ may wait for this rank in the segment. */
-	if (node->state == NODE_SHARED)
+	/* Ranks whose counts differ may wait for this rank in the segment. The receiver of a broadcast of two looks at the root's
+	 * flag before it leaves: bcast.c. */
+	bool looks = collective == ADI_COLLECTIVE_BCAST && comm->size == 2 && comm->rank != root;
+	if (node->state == NODE_SHARED && !looks)
 		adi_node_leave(comm, node);
 	return false;
 }

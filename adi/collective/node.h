@@ -142,14 +142,16 @@ static inline bool adi_blocking_choice(struct adi_comm *comm)
 }
 /* Whether this blocking collective runs in the segment. All ranks get the same answer if they have the same bytes; the segment may
  * be made now. If it could not be made because a member has died, the answer is yes, and the collective returns the error. Each
- * blocking collective calls it once, even without data, as it counts the collectives. root: of a broadcast or scatter, else -1. */
+ * blocking collective calls it once, even without data, as it counts the collectives. root: of a broadcast or scatter, else -1.
+ * If there is a segment and the answer is no, it leaves the collective, but for the receiver of a broadcast of two. */
 bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered, int root);
 /* The same for a reduction. Only predefined, contiguous datatypes can be reduced in the segment. */
 bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, const struct adi_reduction *reduction);
 
 /* The collectives, after adi_node_use has said yes. Return an error class. */
 int adi_node_barrier(struct adi_comm *comm);
-int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root);
+/* *message: true if it has failed because the counts of two ranks differ, and the root sends a message instead. */
+int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root, bool *message);
 int adi_node_reduce(struct adi_comm *comm, const struct adi_reduction *reduction, int root);
 int adi_node_allreduce(struct adi_comm *comm, const struct adi_reduction *reduction);
 
@@ -224,8 +226,8 @@ int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, s
 int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t total);
 int adi_node_error_broken(const struct adi_comm *comm);
 
-/* Waits until `rank` has begun this collective, in the segment or with messages. The calling rank may use either. *wrote: true if
- * `rank` uses the segment and has written its first step. Returns an error class. */
+/* Waits until `rank` has begun this collective, in the segment or with messages. The calling rank may use either, and has not left
+ * the collective. *wrote: true if `rank` uses the segment and has written its first step. Returns an error class. */
 int adi_node_wrote(const struct adi_comm *comm, const struct node_state *node, int rank, bool *wrote);
 
 /* node_segment.c: makes the segment, or exchanges the machines of the ranks. Collective. Sets node->state. */

@@ -56,13 +56,22 @@ static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct pa
 	return class;
 }
 
-int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root)
+/* Whether the root of a broadcast of two has not used the segment. The caller has not left: once it has left, the root may use the
+ * slot again. */
+static bool sends_message(const struct adi_comm *comm, const struct node_state *node, int root)
+{
+	bool wrote;
+	return !adi_node_wrote(comm, node, root, &wrote) && !wrote;
+}
+
+int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root, bool *message)
 {
 	struct node_state *node = comm->node;
 	size_t total = (size_t)(count * type->size), left = total, piece = adi_node_piece(node, total), some;
 	struct payload payload;
 	int class = adi_node_enter(comm, node);
 	adi_schedule_none(comm);
+	*message = false;
 	if (class)
 		return class;
 	adi_node_measure(comm, node, total);
@@ -72,6 +81,8 @@ int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi
 		some = left < piece ? left : piece;
 		if (!class)
 			class = bcast_piece(comm, node, &payload, some, total, root);
+		if (class == MPI_ERR_TRUNCATE && left == total && comm->size == 2)
+			*message = sends_message(comm, node, root);
 		left -= some;
 	} while (left > 0 && !class);
 	adi_node_leave(comm, node);

@@ -9,3 +9,4 @@ with_ranks "1 2 5" collective/sequences
 for n in 2 4; do
 	HEADRACE_TRANSPORT=shm ranks "$n" "$programs/collective/disagree" || fail "disagree, $n ranks"
 done
+HEADRACE_TRANSPORT=shm ranks 2 "$programs/collective/disagree_late" || fail "disagree_late"

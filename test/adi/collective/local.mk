@@ -2,8 +2,8 @@
 # Collectives, as adi/collective.
 
 EXTRA_DIST += %D%/kinds.h %D%/reference.h
-check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/crowded %D%/direct %D%/disagree %D%/gathers \
-	%D%/neighbors %D%/schedules %D%/sequences %D%/two_level %D%/uneven
+check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/crowded %D%/direct %D%/disagree %D%/disagree_late \
+	%D%/gathers %D%/neighbors %D%/schedules %D%/sequences %D%/two_level %D%/uneven
 %C%_alltoalls_CPPFLAGS = $(adi_cppflags)
 %C%_alltoalls_LDADD = adi/libmpi_abi.la
 %C%_collectives_CPPFLAGS = $(adi_cppflags)
@@ -14,6 +14,8 @@ check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/crowded %D%/direct %D%/disag
 %C%_direct_LDADD = adi/libmpi_abi.la
 %C%_disagree_CPPFLAGS = $(adi_cppflags)
 %C%_disagree_LDADD = adi/libmpi_abi.la
+%C%_disagree_late_CPPFLAGS = $(adi_cppflags)
+%C%_disagree_late_LDADD = adi/libmpi_abi.la
 %C%_gathers_CPPFLAGS = $(adi_cppflags)
 %C%_gathers_LDADD = adi/libmpi_abi.la
 %C%_neighbors_CPPFLAGS = $(adi_cppflags)
