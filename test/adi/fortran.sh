@@ -16,9 +16,26 @@ for option in "${command[@]}"; do
 	esac
 done
 libraries=$top_builddir/adi/.libs
-for source in fixed.f module.f90 f08.f90 sections.f90 attributes.f90; do
+# Many error handlers, each with a procedure of its own: so they are generated.
+handlers=500
+{
+	sed "s/HANDLERS/$handlers/" "$top_srcdir/test/adi/fortran/callbacks.f90"
+	for i in $(seq "$handlers"); do
+		printf 'subroutine h%d(comm, code)\n integer comm, code, called\n common /calls/ called\n called = %d\nend\n' "$i" "$i"
+	done
+	printf 'subroutine make(i, handler)\n use mpi\n integer i, handler, ierr\n'
+	for i in $(seq "$handlers"); do
+		printf ' external h%d\n' "$i"
+	done
+	for i in $(seq "$handlers"); do
+		printf ' if (i == %d) call MPI_Comm_create_errhandler(h%d, handler, ierr)\n' "$i" "$i"
+	done
+	echo end
+} >"$scratch/callbacks.f90"
+for source in fixed.f module.f90 f08.f90 sections.f90 attributes.f90 callbacks.f90; do
 	program=$scratch/${source%.*}
 	sources=("$top_srcdir/test/adi/fortran/$source")
+	[ $source != callbacks.f90 ] || sources=("$scratch/$source")
 	[ $source != attributes.f90 ] || sources+=("$top_srcdir/test/adi/fortran/attributes_in_c.c")
 	"${options[@]}" -w -I"$top_builddir/adi/fortran" -I"$top_builddir/adi" "${sources[@]}" -o "$program" -L"$libraries" \
 		-Wl,-rpath,"$libraries" -lheadrace_mpifort -lmpi_abi 2>"$scratch/log" || {

@@ -102,7 +102,7 @@ adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh t
 TESTS += $(adi_tests)
 EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/pmi_server.py test/adi/hrmpicc.sh test/adi/fortran.sh test/adi/verbs-vm.sh \
 	test/adi/fortran/fixed.f test/adi/fortran/module.f90 test/adi/fortran/f08.f90 test/adi/fortran/sections.f90 \
-	test/adi/fortran/attributes.f90 test/adi/fortran/attributes_in_c.c
+	test/adi/fortran/attributes.f90 test/adi/fortran/attributes_in_c.c test/adi/fortran/callbacks.f90
 # What a user builds knows nothing of the sanitizers that the library was built with.
 if !SANITIZED
 TESTS += test/adi/hrmpicc.sh test/adi/fortran.sh
