@@ -26,6 +26,9 @@
 		}                                                                                    \
 	}
 
+typedef __int128 int128_t;
+typedef unsigned __int128 uint128_t;
+
 /* ---- loops ---- */
 
 #define ORDER_LOOPS(name, type)                                                                      \
@@ -43,13 +46,15 @@
 	LOOP(bor_##name, type, a | b)                                                                \
 	LOOP(bxor_##name, type, a ^ b)
 /* 1u: the product of two uint16_t would be an int, which can overflow. */
-#define INTEGER_LOOPS(bits)                                                                          \
+#define SIGNED_LOOPS(bits)                                                                           \
 	ORDER_LOOPS(int##bits, int##bits##_t)                                                        \
-	ORDER_LOOPS(uint##bits, uint##bits##_t)                                                      \
 	LOOP(sum_uint##bits, uint##bits##_t, a + b)                                                  \
 	LOOP(prod_uint##bits, uint##bits##_t, 1u * a * b)                                            \
 	LOGICAL_LOOPS(uint##bits, uint##bits##_t)                                                    \
 	BIT_LOOPS(uint##bits, uint##bits##_t)
+#define INTEGER_LOOPS(bits)                                                                          \
+	SIGNED_LOOPS(bits)                                                                           \
+	ORDER_LOOPS(uint##bits, uint##bits##_t)
 #define FLOAT_LOOPS(name, type)                                                                      \
 	ORDER_LOOPS(name, type)                                                                      \
 	SUM_LOOPS(name, type)                                                                        \
@@ -59,6 +64,7 @@ INTEGER_LOOPS(8)
 INTEGER_LOOPS(16)
 INTEGER_LOOPS(32)
 INTEGER_LOOPS(64)
+SIGNED_LOOPS(128)
 FLOAT_LOOPS(float, float)
 FLOAT_LOOPS(double, double)
 FLOAT_LOOPS(long_double, long double)
@@ -68,15 +74,22 @@ SUM_LOOPS(long_double_complex, long double complex)
 
 #ifdef __FLT16_MAX__
 FLOAT_LOOPS(float16, _Float16)
+SUM_LOOPS(float16_complex, _Complex _Float16)
 #define FLOAT16_ENTRIES(op) [ADI_BASIC_FLOAT16] = op##_float16,
+#define FLOAT16_COMPLEX_ENTRIES(op) [ADI_BASIC_FLOAT16_COMPLEX] = op##_float16_complex,
 #else
 #define FLOAT16_ENTRIES(op)
+#define FLOAT16_COMPLEX_ENTRIES(op)
 #endif
 #ifdef __SIZEOF_FLOAT128__
+typedef _Complex float float128_complex __attribute__((mode(TC)));
 FLOAT_LOOPS(float128, __float128)
+SUM_LOOPS(float128_complex, float128_complex)
 #define FLOAT128_ENTRIES(op) [ADI_BASIC_FLOAT128] = op##_float128,
+#define FLOAT128_COMPLEX_ENTRIES(op) [ADI_BASIC_FLOAT128_COMPLEX] = op##_float128_complex,
 #else
 #define FLOAT128_ENTRIES(op)
+#define FLOAT128_COMPLEX_ENTRIES(op)
 #endif
 
 /* The lower index wins if values are equal. */
@@ -120,20 +133,22 @@ static void nothing(const void *in, void *inout, size_t n)
 	[ADI_BASIC_UINT64] = op##_uint64,
 #define SIGNED_ENTRIES(op)                                                                           \
 	[ADI_BASIC_INT8] = op##_int8, [ADI_BASIC_INT16] = op##_int16, [ADI_BASIC_INT32] = op##_int32, \
-	[ADI_BASIC_INT64] = op##_int64, [ADI_BASIC_CHAR] = op##_int8,
+	[ADI_BASIC_INT64] = op##_int64, [ADI_BASIC_INT128] = op##_int128, [ADI_BASIC_CHAR] = op##_int8,
 /* Operations whose result has the same bits for signed integers. */
 #define SIGNED_AS_UNSIGNED_ENTRIES(op)                                                               \
 	[ADI_BASIC_INT8] = op##_uint8, [ADI_BASIC_INT16] = op##_uint16, [ADI_BASIC_INT32] = op##_uint32, \
-	[ADI_BASIC_INT64] = op##_uint64, [ADI_BASIC_CHAR] = op##_uint8,
+	[ADI_BASIC_INT64] = op##_uint64, [ADI_BASIC_INT128] = op##_uint128, [ADI_BASIC_CHAR] = op##_uint8,
 #define FLOAT_ENTRIES(op)                                                                            \
 	[ADI_BASIC_FLOAT] = op##_float, [ADI_BASIC_DOUBLE] = op##_double, [ADI_BASIC_LONG_DOUBLE] = op##_long_double, \
 	FLOAT16_ENTRIES(op) FLOAT128_ENTRIES(op)
 #define COMPLEX_ENTRIES(op)                                                                          \
 	[ADI_BASIC_FLOAT_COMPLEX] = op##_float_complex, [ADI_BASIC_DOUBLE_COMPLEX] = op##_double_complex, \
-	[ADI_BASIC_LONG_DOUBLE_COMPLEX] = op##_long_double_complex,
+	[ADI_BASIC_LONG_DOUBLE_COMPLEX] = op##_long_double_complex, \
+	FLOAT16_COMPLEX_ENTRIES(op) FLOAT128_COMPLEX_ENTRIES(op)
 #define LOGICAL_ENTRIES(op)                                                                          \
 	[ADI_BASIC_BOOL] = op##_uint8, [ADI_BASIC_LOGICAL1] = op##_uint8, [ADI_BASIC_LOGICAL2] = op##_uint16, \
-	[ADI_BASIC_LOGICAL4] = op##_uint32, [ADI_BASIC_LOGICAL8] = op##_uint64,
+	[ADI_BASIC_LOGICAL4] = op##_uint32, [ADI_BASIC_LOGICAL8] = op##_uint64, \
+	[ADI_BASIC_LOGICAL16] = op##_uint128,
 #define PAIR_ENTRIES(op)                                                                             \
 	[ADI_BASIC_FLOAT_INT] = op##_float_int, [ADI_BASIC_DOUBLE_INT] = op##_double_int,            \
 	[ADI_BASIC_LONG_INT] = op##_long_int, [ADI_BASIC_2INT] = op##_2int, [ADI_BASIC_SHORT_INT] = op##_short_int, \
@@ -172,6 +187,8 @@ void (*const adi_kernels[ADI_OPS][ADI_BASICS])(const void *in, void *inout, size
 		[ADI_BASIC_CHAR] = replace_1, [ADI_BASIC_FLOAT_INT] = replace_8, [ADI_BASIC_DOUBLE_INT] = replace_16,
 		[ADI_BASIC_LONG_INT] = replace_16, [ADI_BASIC_2INT] = replace_8, [ADI_BASIC_SHORT_INT] = replace_8,
 		[ADI_BASIC_LONG_DOUBLE_INT] = replace_32, [ADI_BASIC_2FLOAT] = replace_8, [ADI_BASIC_2DOUBLE] = replace_16,
+		[ADI_BASIC_INT128] = replace_16, [ADI_BASIC_LOGICAL16] = replace_16, [ADI_BASIC_FLOAT16_COMPLEX] = replace_4,
+		[ADI_BASIC_FLOAT128_COMPLEX] = replace_32,
 	},
 	[ADI_NO_OP] = { [ADI_BASIC_NONE ... ADI_BASICS - 1] = nothing },
 };

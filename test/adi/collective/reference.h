@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum group { INTEGERS, FLOATS, COMPLEXES, LOGICALS, BYTES, PAIRS, OWN };
+enum group { INTEGERS, FLOATS, COMPLEXES, HALVES, LOGICALS, BYTES, PAIRS, OWN };
 
 struct kind {
 	size_t size;
@@ -93,6 +93,16 @@ FLOATING(double, double)
 FLOATING(long_double, long double)
 KIND(float_complex, float complex, COMPLEXES, SUMS)
 KIND(double_complex, double complex, COMPLEXES, SUMS)
+INTEGER(int128, __int128)
+KIND(truth128, __int128, LOGICALS, LOGIC)
+#ifdef __FLT16_MAX__
+KIND(half_complex, _Complex _Float16, HALVES, SUMS) /* products would not be exact */
+#endif
+#ifdef __SIZEOF_FLOAT128__
+typedef _Complex float quad_complex_t __attribute__((mode(TC)));
+FLOATING(quad, __float128)
+KIND(quad_complex, quad_complex_t, COMPLEXES, SUMS)
+#endif
 KIND(truth, bool, LOGICALS, LOGIC)
 KIND(byte, unsigned char, BYTES, BITS)
 
@@ -139,6 +149,13 @@ static const struct {
 	{ &kind_double_complex, MPI_C_DOUBLE_COMPLEX }, { &kind_truth, MPI_C_BOOL }, { &kind_byte, MPI_BYTE },
 	{ &kind_float_int, MPI_FLOAT_INT }, { &kind_double_int, MPI_DOUBLE_INT }, { &kind_long_int, MPI_LONG_INT },
 	{ &kind_two_int, MPI_2INT }, { &kind_short_int, MPI_SHORT_INT }, { &kind_long_double_int, MPI_LONG_DOUBLE_INT },
+	{ &kind_int128, MPI_INTEGER16 }, { &kind_truth128, MPI_LOGICAL16 },
+#ifdef __FLT16_MAX__
+	{ &kind_half_complex, MPI_COMPLEX4 },
+#endif
+#ifdef __SIZEOF_FLOAT128__
+	{ &kind_quad, MPI_REAL16 }, { &kind_quad_complex, MPI_COMPLEX32 },
+#endif
 	{ NULL, MPI_DATATYPE_NULL },
 };
 
@@ -158,7 +175,7 @@ static inline MPI_Op operation_of(const struct kind *kind, int i)
 
 static inline int operations_of(const struct kind *kind)
 {
-	static const int n[] = { [INTEGERS] = 10, [FLOATS] = 4, [COMPLEXES] = 2, [LOGICALS] = 3, [BYTES] = 3, [PAIRS] = 2 };
+	static const int n[] = { [INTEGERS] = 10, [FLOATS] = 4, [COMPLEXES] = 2, [HALVES] = 1, [LOGICALS] = 3, [BYTES] = 3, [PAIRS] = 2 };
 	return n[kind->group];
 }
 
