@@ -74,12 +74,20 @@ adi_libmpi_abi_la_SOURCES = \
 if HAVE_PMIX
 adi_libmpi_abi_la_SOURCES += adi/core/launch_pmix.c
 endif
-nodist_adi_libmpi_abi_la_SOURCES = $(HR_MPI_BINDINGS_H) $(HR_MPI_BINDINGS_C)
+nodist_adi_libmpi_abi_la_SOURCES = $(HR_MPI_BINDINGS_H) $(HR_MPI_BINDINGS_C) adi/core/build.c
 adi_libmpi_abi_la_CFLAGS = $(AM_CFLAGS) $(PMIX_CFLAGS)
 adi_libmpi_abi_la_LIBADD = ch3/libhrch3.la $(PMIX_LIBS) -lm
 adi_libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 1:0:0 -export-symbols-regex '^P?MPI_'
 # BUILT_SOURCES are made by "make all" alone; these by whatever target needs them.
 $(adi_libmpi_abi_la_OBJECTS): | $(HR_MPI_BINDINGS_H)
+
+# What tells builds apart: see build.py.
+HR_MPI_BUILD_INPUTS = $(ch3_libhrch3core_la_SOURCES) $(adi_libmpi_abi_la_SOURCES) $(HR_MPI_TABLES)
+CLEANFILES += adi/core/build.c
+EXTRA_DIST += adi/core/build.py
+adi/core/build.c: adi/core/build.py $(HR_MPI_BUILD_INPUTS)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && here=`pwd` && cd $(srcdir) && $(PYTHON) -B adi/core/build.py $(HR_MPI_BUILD_INPUTS) \
+		> "$$here/$@.new" && cd "$$here" && mv $@.new $@
 
 # Prints which functions are not implemented.
 coverage-mpi:

@@ -62,14 +62,15 @@ int ch3_add(ch3_t *engine, const hr_card_t *card, void *user, ch3_vc_t **vc);
  * Peers by number: in a job of n numbered processes, a process need not know the cards of the others.
  *
  * ch3_number gives this process its number, stores it in the engine's card and replaces *card. Call it before the card
- * goes to another process, once. find fetches the card of a peer: it returns 0 and stores the card, or returns a negated
+ * goes to another process, once. build: stored in the card too. A connection to a process with another build fails with
+ * -EPROTO, and the log says why. find fetches the card of a peer: it returns 0 and stores the card, or returns a negated
  * errno value. It is called when this side opens the connection first. A peer that connects first brings its card, and
  * its number in it. -EINVAL, -ENOMEM.
  * ch3_add_number adds a virtual connection on demand to the process with this number, as ch3_add does for a card.
  * -EEXIST: this number was added before.
  */
 typedef int (*ch3_find_fn)(void *context, uint32_t number, hr_card_t *card);
-int ch3_number(ch3_t *engine, uint32_t number, uint32_t n, ch3_find_fn find, void *context, hr_card_t *card);
+int ch3_number(ch3_t *engine, uint32_t number, uint32_t n, uint32_t build, ch3_find_fn find, void *context, hr_card_t *card);
 int ch3_add_number(ch3_t *engine, uint32_t number, void *user, ch3_vc_t **vc);
 
 /* Opens a virtual connection on demand, for a caller that waits for the peer and needs to know if the peer fails.

@@ -210,6 +210,7 @@ struct ch3_peers {
 struct ch3_numbers {
 	ch3_vc_t **vc; /* [n]; NULL: the engine has no numbers, or this number was not added */
 	uint32_t n;
+	uint32_t build; /* of this process */
 	ch3_find_fn find;
 	void *context;
 };

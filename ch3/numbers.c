@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int ch3_number(ch3_t *engine, uint32_t number, uint32_t n, ch3_find_fn find, void *context, hr_card_t *card)
+int ch3_number(ch3_t *engine, uint32_t number, uint32_t n, uint32_t build, ch3_find_fn find, void *context, hr_card_t *card)
 {
 	if (number >= n || engine->numbers.vc)
 		return -EINVAL;
@@ -15,9 +15,10 @@ int ch3_number(ch3_t *engine, uint32_t number, uint32_t n, ch3_find_fn find, voi
 	if (!engine->numbers.vc)
 		return -ENOMEM;
 	engine->numbers.n = n;
+	engine->numbers.build = build;
 	engine->numbers.find = find;
 	engine->numbers.context = context;
-	hr_channel_label(engine->channel, number, card);
+	hr_channel_label(engine->channel, (struct hr_label){ number, build }, card);
 	return 0;
 }
 
@@ -36,10 +37,13 @@ int ch3_add_number(ch3_t *engine, uint32_t number, void *user, ch3_vc_t **vc)
 	return 0;
 }
 
-static bool has_number(const hr_card_t *card, uint32_t number)
+static bool build_differs(const struct ch3_numbers *numbers, const struct hr_label *label)
 {
-	uint32_t label;
-	return !hr_card_label(card, &label) && label == number;
+	if (label->build == numbers->build)
+		return false;
+	hr_log(HR_LOG_ERROR, "ch3: process %u has another build of Headrace (%08x) than this process (%08x); start all processes with "
+	       "the same build", label->number, label->build, numbers->build);
+	return true;
 }
 
 int ch3_numbers_find(ch3_vc_t *vc)
@@ -50,11 +54,14 @@ int ch3_numbers_find(ch3_vc_t *vc)
 	int error = numbers->find(numbers->context, vc->number, &card);
 	if (error)
 		return error;
-	if (!has_number(&card, vc->number)) {
+	struct hr_label label;
+	if (hr_card_label(&card, &label) || label.number != vc->number) {
 		hr_log(HR_LOG_ERROR, "ch3: the card that was found for process %u is not the card of process %u", vc->number,
 		       vc->number);
 		return -EPROTO;
 	}
+	if (build_differs(numbers, &label))
+		return -EPROTO;
 	return ch3_peers_add(&vc->engine->peers, &card, vc);
 }
 
@@ -62,9 +69,10 @@ int ch3_numbers_find(ch3_vc_t *vc)
  * in its card is believed, unless the card of this number is known and is another one. */
 ch3_vc_t *ch3_numbers_incoming(ch3_t *engine, const hr_card_t *card)
 {
-	uint32_t number;
-	if (!engine->numbers.n || hr_card_label(card, &number) || number >= engine->numbers.n)
+	struct hr_label label;
+	if (!engine->numbers.n || hr_card_label(card, &label) || label.number >= engine->numbers.n ||
+	    build_differs(&engine->numbers, &label))
 		return NULL;
-	ch3_vc_t *vc = engine->numbers.vc[number];
+	ch3_vc_t *vc = engine->numbers.vc[label.number];
 	return vc && !vc->peer && !ch3_peers_add(&engine->peers, card, vc) ? vc : NULL;
 }

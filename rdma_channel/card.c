@@ -167,18 +167,18 @@ int hr_card_decode(const hr_card_t *card, struct hr_identity *identity)
 	return 0;
 }
 
-int hr_card_label(const hr_card_t *card, uint32_t *label)
+int hr_card_label(const hr_card_t *card, struct hr_label *label)
 {
 	struct hr_identity identity;
-	uint32_t wire;
+	uint32_t wire[2];
 	int error = hr_card_decode(card, &identity);
 	if (error)
 		return error;
 	const struct hr_section *section = hr_identity_section(&identity, HR_SECTION_LABEL);
 	if (!section || section->len != sizeof wire)
 		return -ENOENT;
-	memcpy(&wire, section->data, sizeof wire);
-	*label = le32toh(wire);
+	memcpy(wire, section->data, sizeof wire);
+	*label = (struct hr_label){ .number = le32toh(wire[0]), .build = le32toh(wire[1]) };
 	return 0;
 }
 

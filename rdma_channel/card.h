@@ -15,7 +15,7 @@
 #define HR_UNIX_NAME_MAX 8
 
 enum {
-	HR_CARD_VERSION = 1,
+	HR_CARD_VERSION = 2,
 	HR_CARD_LISTENS = 1u << 0, /* in hr_card_wire.flags: peers may connect */
 };
 
@@ -44,8 +44,8 @@ struct hr_section {
 	uint8_t data[HR_SECTION_MAX];
 };
 
-/* The transport of a section that belongs to no transport: the label, a number of 4 bytes that the layer above has chosen
- * (hr_channel_label). */
+/* The transport of a section that belongs to no transport: the label, two numbers of 4 bytes that the layer above has chosen
+ * (struct hr_label). */
 #define HR_SECTION_LABEL (1u << 7)
 
 /* A card's content, decoded. */

@@ -135,11 +135,11 @@ int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_
 	return 0;
 }
 
-void hr_channel_label(hr_channel_t *channel, uint32_t label, hr_card_t *card)
+void hr_channel_label(hr_channel_t *channel, struct hr_label label, hr_card_t *card)
 {
-	struct hr_section section = { .transport = HR_SECTION_LABEL, .len = sizeof label };
-	uint32_t wire = htole32(label);
-	memcpy(section.data, &wire, sizeof wire);
+	const uint32_t wire[2] = { htole32(label.number), htole32(label.build) };
+	struct hr_section section = { .transport = HR_SECTION_LABEL, .len = sizeof wire };
+	memcpy(section.data, wire, sizeof wire);
 	channel->self.sections[channel->self.n_sections++] = section;
 	hr_card_encode(&channel->self, &channel->card);
 	*card = channel->card;

@@ -10,11 +10,16 @@
 
 #include <stdbool.h>
 
-/* Adds a number of the caller's, such as a rank, to the channel's card, and stores the new card in *card. At most once for a
- * channel, before any process has got the card. hr_card_label reads the number. */
-void hr_channel_label(hr_channel_t *channel, uint32_t label, hr_card_t *card);
+/* What ch3 adds to a card; the channel does not look at it. */
+struct hr_label {
+	uint32_t number; /* of the process, such as a rank */
+	uint32_t build;  /* processes with different values do not understand each other's messages */
+};
+/* Adds a label to the channel's card, and stores the new card in *card. At most once for a channel, before any process has got the
+ * card. hr_card_label reads the label. */
+void hr_channel_label(hr_channel_t *channel, struct hr_label label, hr_card_t *card);
 /* Stores the label of a card. -ENOENT: it has none. -EINVAL: it is not a card (logged). */
-int hr_card_label(const hr_card_t *card, uint32_t *label);
+int hr_card_label(const hr_card_t *card, struct hr_label *label);
 
 /*
  * Aborts a connection with error, a negated errno value. put and get return error from now on; hr_channel_ready,

@@ -52,7 +52,8 @@ static int start_engine(hr_card_t *card)
 	attr.flags = HR_CHANNEL_PATIENT;
 	int error = ch3_open(&attr, &adi_job.engine, card);
 	if (!error)
-		error = ch3_number(adi_job.engine, (uint32_t)adi_job.rank, (uint32_t)adi_job.size, find_card, NULL, card);
+		error = ch3_number(adi_job.engine, (uint32_t)adi_job.rank, (uint32_t)adi_job.size, adi_job_build, find_card, NULL,
+				   card);
 	if (!error)
 		error = know_machine(card);
 	if (error)

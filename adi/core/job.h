@@ -46,6 +46,7 @@ struct adi_job {
 	int told_dead; /* rank in MPI_COMM_WORLD of the process that was reported as dead in shared memory; -1: none */
 };
 extern struct adi_job adi_job;
+extern const uint32_t adi_job_build; /* a hash of the sources: build.py */
 
 /*
  * Work that progress does beside the engine's: schedules of collectives, requests of windows. advance does what can be

@@ -15,6 +15,7 @@
 
 enum { TYPE = CH3_TYPE_FIRST };
 
+#define BUILD 7
 #define ENDS_MAX 42
 #define TIMEOUT_MS 100
 #define ABSENT_MS (4 * TIMEOUT_MS)
@@ -295,7 +296,7 @@ static void open_numbered(int n, uint32_t transport)
 	open_ends(n, transport, 0);
 	fetched = 0;
 	for (int i = 0; i < n; i++) {
-		ck_assert_int_eq(ch3_number(end[i].engine, (uint32_t)i, (uint32_t)n, find_card, &end[i], &end[i].card), 0);
+		ck_assert_int_eq(ch3_number(end[i].engine, (uint32_t)i, (uint32_t)n, BUILD, find_card, &end[i], &end[i].card), 0);
 		for (int k = 0; k < n; k++)
 			if (i != k)
 				ck_assert_int_eq(ch3_add_number(end[i].engine, (uint32_t)k, NULL, &end[i].vc[k]), 0);
@@ -351,14 +352,42 @@ START_TEST(a_card_that_cannot_be_had_is_an_error)
 }
 END_TEST
 
+/* End 1 has another build. Neither side connects, whoever begins, and whether or not the other side would refuse. */
+START_TEST(another_build_gets_no_connection)
+{
+	ch3_request_t *request;
+	int from = 0;
+	open_ends(3, transports[_i], 0);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(ch3_number(end[i].engine, (uint32_t)i, 3, BUILD + (i == 1), find_card, &end[i], &end[i].card), 0);
+		for (int k = 0; k < 3; k++)
+			if (i != k)
+				ck_assert_int_eq(ch3_add_number(end[i].engine, (uint32_t)k, NULL, &end[i].vc[k]), 0);
+	}
+	ck_assert_int_eq(ch3_send(end[0].vc[1], TYPE, &from, sizeof from, NULL, 0, 0, &request), -EPROTO);
+	ck_assert_int_eq(ch3_vc_open(end[1].vc[0]), -EPROTO);
+	send_empty(0, 2);
+	until_received(2, 1);
+	ck_assert_int_eq(ch3_add(end[1].engine, &end[2].card, NULL, &end[1].vc[2]), 0); /* does not look at the build */
+	send_empty(1, 2);
+	send_empty(0, 2);
+	until_received(2, 2);
+	for (int i = 0; i < 5000; i++)
+		poll_all();
+	ck_assert_int_eq(end[2].messages, 2);
+	ck_assert_int_eq(ch3_connections(end[2].engine), 1);
+	close_all();
+}
+END_TEST
+
 /* A process whose card has no number, or the number of a peer whose card is known, gets no connection. */
 START_TEST(wrong_numbers_get_no_connection)
 {
 	open_ends(4, transports[_i], 0);
-	ck_assert_int_eq(ch3_number(end[0].engine, 3, 3, find_card, &end[0], &end[0].card), -EINVAL);
+	ck_assert_int_eq(ch3_number(end[0].engine, 3, 3, BUILD, find_card, &end[0], &end[0].card), -EINVAL);
 	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(ch3_number(end[i].engine, i == 2, 3, find_card, &end[i], &end[i].card), 0);
-	ck_assert_int_eq(ch3_number(end[0].engine, 0, 3, find_card, &end[0], &end[0].card), -EINVAL);
+		ck_assert_int_eq(ch3_number(end[i].engine, i == 2, 3, BUILD, find_card, &end[i], &end[i].card), 0);
+	ck_assert_int_eq(ch3_number(end[0].engine, 0, 3, BUILD, find_card, &end[0], &end[0].card), -EINVAL);
 	ck_assert_int_eq(ch3_add_number(end[0].engine, 1, NULL, &end[0].vc[2]), 0);
 	ck_assert_int_eq(ch3_add_number(end[0].engine, 1, NULL, &end[0].vc[2]), -EEXIST);
 	ck_assert_int_eq(ch3_add_number(end[0].engine, 3, NULL, &end[0].vc[2]), -EINVAL);
@@ -480,6 +509,7 @@ int main(void)
 	tcase_add_loop_test(tcase, a_card_is_fetched_by_the_side_that_begins, 0, 2);
 	tcase_add_loop_test(tcase, both_sides_that_fetch_at_once_share_one_connection, 0, 2);
 	tcase_add_loop_test(tcase, a_card_that_cannot_be_had_is_an_error, 0, 2);
+	tcase_add_loop_test(tcase, another_build_gets_no_connection, 0, 2);
 	tcase_add_loop_test(tcase, wrong_numbers_get_no_connection, 0, 2);
 	tcase_add_loop_test(tcase, progress_asks_only_those_at_work, 0, 2);
 	tcase_add_loop_test(tcase, patient_peers_wait_for_one_that_computes, 0, 6);

@@ -531,13 +531,13 @@ void memory_channel_visit(hr_channel_t *channel, const hr_card_t *card)
 }
 
 /* The peers of these tests have no numbers. */
-void hr_channel_label(hr_channel_t *channel, uint32_t label, hr_card_t *card)
+void hr_channel_label(hr_channel_t *channel, struct hr_label label, hr_card_t *card)
 {
 	(void)channel, (void)label, (void)card;
 	abort();
 }
 
-int hr_card_label(const hr_card_t *card, uint32_t *label)
+int hr_card_label(const hr_card_t *card, struct hr_label *label)
 {
 	(void)card, (void)label;
 	return -ENOENT;
