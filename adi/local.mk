@@ -62,6 +62,7 @@ adi_libmpi_abi_la_SOURCES = \
 	adi/datatype/layout.c adi/datatype/pack.c adi/datatype/predefined.c adi/datatype/stream.c \
 	adi/datatype/type.c adi/datatype/type.h adi/datatype/wire.c \
 	adi/message/buffered.c adi/message/cancel.c adi/message/deliver.c adi/message/flow.c adi/message/generalized.c \
+	adi/message/hold.c \
 	adi/message/internal.h adi/message/match.c adi/message/partitioned.c adi/message/persistent.c \
 	adi/message/probe.c adi/message/pt2pt.c adi/message/queue.c adi/message/queue.h adi/message/request.c \
 	adi/message/request.h adi/message/send.c adi/message/sendrecv.c adi/message/statistics.h \

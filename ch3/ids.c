@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* An id is the slot's index + 1 in the low bits and the slot's generation above them. */
-#define INDEX_BITS 20
+#define INDEX_BITS 24
 #define INDEX_MASK ((1u << INDEX_BITS) - 1)
 
 static int ids_grow(struct ch3_ids *ids)

@@ -64,7 +64,7 @@ size_t ch3_scatter(const struct iovec *iov, int n, const void *bytes, size_t len
 size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len);
 
 /* Table of ids that the peer uses to refer to local objects. An id has 32 bits, an index and a generation, and is never
- * 0. An id that was never issued or that was removed is not found, unless the generation has wrapped (4096 uses of a
+ * 0. An id that was never issued or that was removed is not found, unless the generation has wrapped (256 uses of a
  * slot). The table grows by doubling. */
 struct ch3_ids {
 	struct ch3_id_slot {

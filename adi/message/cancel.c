@@ -2,7 +2,7 @@
 /*
  * MPI_Cancel of sends: MPI 5.0, section 3.8.4. The sender names the message by its number among all packets of the connection
  * (ADI_PACKET_CANCEL). If no receive has matched the message, the receiver drops it. It answers in any case
- * (ADI_PACKET_CANCELLED); until then the request is not complete.
+ * (ADI_PACKET_CANCELLED); until then the request is not complete. A message that is held (hold.c) is taken back at once.
  */
 #include "adi/message/internal.h"
 
@@ -39,10 +39,12 @@ static void drop(struct adi_unexpected *message)
 {
 	int source = message->node.key.source;
 	adi_unexpected_remove(message);
-	if (message->rndv)
+	if (message->rndv) {
 		ch3_rndv_accept(message->rndv, NULL, 0, NULL, NULL);
-	else if (source != adi_job.rank)
+		adi_hold_matched(source);
+	} else if (source != adi_job.rank) {
 		adi_flow_consumed(source, message->bytes);
+	}
 	struct adi_request *sender = message->sender;
 	if (message->rndv || sender || message->arrived)
 		adi_unexpected_free(message);
@@ -142,6 +144,12 @@ void adi_send_cancel(struct adi_request *request)
 		return;
 	if (request->world == adi_job.rank) {
 		cancel_self(request);
+		return;
+	}
+	if (request->withheld) {
+		adi_hold_remove(request);
+		request->cancelled = true;
+		adi_send_complete(request, MPI_SUCCESS);
 		return;
 	}
 	struct cancel cancel = { request->number, 0 };

@@ -192,6 +192,7 @@ void adi_deliver_unexpected(struct adi_request *request, struct adi_unexpected *
 	adi_receive_claim(request, key, message->bytes);
 	if (message->rndv) {
 		ch3_rndv_t *rndv = message->rndv;
+		adi_hold_matched(key->source);
 		adi_unexpected_free(message);
 		adi_deliver_rndv(request, rndv);
 		return;

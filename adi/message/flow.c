@@ -78,11 +78,13 @@ static int on_credit(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 	if (incoming->header_len == sizeof credit && incoming->payload_len == 0)
 		memcpy(&credit, incoming->header, sizeof credit);
 	if (incoming->header_len != sizeof credit || incoming->payload_len || credit.consumed > flow->sent ||
-	    credit.consumed + adi_flow_limit < flow->allowed || credit.announces > 1) {
+	    credit.consumed + adi_flow_limit < flow->credit || credit.announces > 1) {
 		hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent an invalid credit", peer->rank);
 		return -EPROTO;
 	}
-	flow->allowed = credit.consumed + adi_flow_limit;
+	flow->credit = credit.consumed + adi_flow_limit;
+	if (!adi_hold[peer->rank].first)
+		adi_flow_thaw(peer->rank);
 	adi_flow_announcing += (unsigned)credit.announces - flow->announces;
 	flow->announces = credit.announces;
 	return 0;
@@ -98,7 +100,7 @@ int adi_flow_start(void)
 	if (!adi_flow)
 		return -ENOMEM;
 	for (int i = 0; i < adi_job.size; i++)
-		adi_flow[i].allowed = adi_flow_limit;
+		adi_flow[i].allowed = adi_flow[i].credit = adi_flow_limit;
 	return ch3_register(adi_job.engine, ADI_PACKET_CREDIT, on_credit, NULL);
 }
 

@@ -8,6 +8,7 @@
  *	deliver.c      moves the data of matched messages into the buffers of their receives
  *	send.c         sends, to other processes and to this process itself
  *	flow.c         bounds the bytes of unexpected messages
+ *	hold.c         bounds the number of announced messages without receives
  *	cancel.c       takes sent messages back
  *	request.c      requests: allocation, completion, release, errors, statuses
  *	others         MPI's functions by topic
@@ -24,8 +25,9 @@
 
 #include <assert.h>
 
-enum { ADI_PACKET_PARTITIONED = ADI_PACKET_CREDIT + 1, ADI_PACKET_CANCEL, ADI_PACKET_CANCELLED };
-static_assert((int)ADI_PACKET_CANCELLED <= (int)ADI_PACKET_MESSAGE_LAST, "packet types of messages");
+enum { ADI_PACKET_PARTITIONED = ADI_PACKET_CREDIT + 1, ADI_PACKET_CANCEL, ADI_PACKET_CANCELLED, ADI_PACKET_HOLDS,
+       ADI_PACKET_MORE };
+static_assert((int)ADI_PACKET_MORE <= (int)ADI_PACKET_MESSAGE_LAST, "packet types of messages");
 
 /* The header of a message on the wire. */
 struct adi_envelope {
@@ -161,6 +163,7 @@ int adi_cancel_start(void);
 /* Bytes of eager messages between this process and a peer, each counted with ADI_FLOW_MESSAGE more. */
 struct adi_flow {
 	uint64_t sent, allowed;      /* sender: may send eagerly until sent has reached allowed */
+	uint64_t credit;             /* sender: what allowed is while no message is held: hold.c */
 	uint64_t consumed, reported; /* receiver: of messages that have found their receives; what the peer knows of it */
 	bool announces;              /* sender: the peer wants long messages announced, see adi_flow_announces */
 	bool told;                   /* receiver: it has asked the peer to announce long messages */
@@ -225,8 +228,76 @@ static inline void adi_flow_consumed(int world, size_t bytes)
 	if (flow->consumed - flow->reported > adi_flow_limit / 4)
 		adi_flow_report(world);
 }
+/* While messages are held, no later one may overtake them, so none is sent eagerly. */
+static inline void adi_flow_freeze(int world)
+{
+	struct adi_flow *flow = &adi_flow[world];
+	flow->allowed = flow->sent < flow->allowed ? flow->sent : flow->allowed;
+}
+static inline void adi_flow_thaw(int world)
+{
+	adi_flow[world].allowed = adi_flow[world].credit;
+}
 int adi_flow_start(void);
 void adi_flow_end(void);
+
+/* ---- hold.c ---- */
+
+/* The announcements between this process and a peer. */
+struct adi_hold {
+	struct adi_request *first, *last; /* sender: sends that are held; last is valid if first is not NULL */
+	uint64_t announced, permitted;    /* sender: holds messages when announced has reached permitted */
+	bool told;                        /* sender: has said that it holds messages, and has no answer yet */
+	bool holds;                       /* receiver: the peer has said so, and has no answer yet */
+	uint64_t arrived, matched;        /* receiver: announcements, and those of them that receives have matched */
+	uint64_t granted;                 /* receiver: as permitted of the peer */
+};
+#define ADI_HOLD_MOST 4096u /* announcements without receives, while no receive or probe waits for another message */
+extern struct adi_hold *adi_hold; /* [adi_job.size] */
+extern unsigned adi_holders;      /* number of peers with holds */
+
+static inline bool adi_announced(size_t bytes, unsigned flags)
+{
+	return flags & CH3_SEND_SYNC || bytes > adi_eager_max;
+}
+/* Whether messages with a context may be held: those of collectives may not. A barrier would otherwise have to wait until the
+ * receiver has permitted all messages that are held. */
+static inline bool adi_hold_may(uint32_t context)
+{
+	return !(context & 1);
+}
+/* Whether a message to a world rank, of a context that may be held, must be held. */
+static inline bool adi_hold_needed(int world, size_t bytes, enum adi_send_mode mode)
+{
+	const struct adi_hold *hold = &adi_hold[world];
+	bool full = hold->announced >= hold->permitted && !adi_job.peer[world].error;
+	return hold->first || (full && (mode == ADI_SEND_SYNCHRONOUS || adi_flow[world].sent >= adi_flow[world].allowed ||
+					adi_announced(bytes, 0)));
+}
+/* A message has been handed to ch3 with these flags. */
+static inline void adi_hold_sent(int world, size_t bytes, unsigned flags)
+{
+	adi_hold[world].announced += adi_announced(bytes, flags);
+}
+void adi_hold_append(int world, struct adi_request *request);
+/* Takes back a send that is held. */
+void adi_hold_remove(struct adi_request *request);
+/* An announcement has arrived; it has been matched, or cancelled. */
+static inline void adi_hold_arrived(int world)
+{
+	adi_hold[world].arrived++;
+}
+void adi_hold_matched(int world);
+/* A receive or a probe waits for a message of a world rank, or MPI_ANY_SOURCE. Call it if adi_holders is not 0. */
+void adi_hold_wanted(int source);
+/* send.c: sends a message that is held no longer. */
+void adi_send_held(struct adi_request *request);
+/* match.c: whether a posted receive could match a message of a world rank. */
+bool adi_receive_waits(int world);
+/* The sends to a dead peer that are held have failed. */
+void adi_hold_lost(const struct adi_peer *peer);
+int adi_hold_start(void);
+void adi_hold_end(void);
 
 /* ---- request.c ---- */
 

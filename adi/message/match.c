@@ -114,9 +114,12 @@ static int arrive(const struct adi_key *key, const ch3_incoming_t *incoming, ch3
 	size_t bytes = (size_t)incoming->payload_len;
 	struct adi_request *request = adi_match_posted(key);
 	adi_flow_note(key->source, bytes, request != NULL, incoming->rndv != NULL);
+	if (incoming->rndv)
+		adi_hold_arrived(key->source);
 	if (request) {
 		adi_receive_claim(request, key, bytes);
 		if (incoming->rndv) {
+			adi_hold_matched(key->source);
 			sink->defer = true;
 			adi_deliver_rndv(request, incoming->rndv);
 			return 0;
@@ -265,6 +268,18 @@ void adi_receive_post(struct adi_request *request)
 	request->posted = true;
 	count(request, 1);
 	adi_table_append(&posted, &request->node, adi_key_hash(key));
+	if (adi_holders && adi_hold_may(key->context))
+		adi_hold_wanted(key->source);
+}
+
+bool adi_receive_waits(int world)
+{
+	for (uint32_t i = 0; i <= posted.mask; i++)
+		for (struct adi_queued *queue = posted.bucket[i]; queue; queue = queue->chain)
+			if (adi_hold_may(queue->key.context) &&
+			    (queue->key.source == world || queue->key.source == MPI_ANY_SOURCE))
+				return true;
+	return false;
 }
 
 bool adi_receive_cancel(struct adi_request *request)
@@ -304,6 +319,7 @@ static void on_death(struct adi_peer *peer)
 	struct adi_request *lost = NULL;
 	deaths++;
 	adi_cancel_lost(peer->rank);
+	adi_hold_lost(peer);
 	for (uint32_t i = 0; i <= posted.mask; i++) {
 		for (struct adi_queued *queue = posted.bucket[i]; queue; queue = queue->chain) {
 			for (struct adi_queued *node = queue; node; node = node->next) {
@@ -331,6 +347,8 @@ int adi_messages_start(void)
 	adi_on_death(on_death);
 	int error = adi_flow_start();
 	if (!error)
+		error = adi_hold_start();
+	if (!error)
 		error = ch3_register(adi_job.engine, ADI_PACKET_MESSAGE, on_message, NULL);
 	if (!error)
 		error = ch3_register_short(adi_job.engine, ADI_PACKET_MESSAGE, on_short);
@@ -355,5 +373,6 @@ void adi_messages_end(void)
 	wilds = 0;
 	deaths = 0;
 	adi_flow_end();
+	adi_hold_end();
 	adi_requests_end();
 }

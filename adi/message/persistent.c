@@ -13,6 +13,9 @@ static int persistent_start(struct adi_request *request)
 	request->cancelled = false;
 	request->class = adi_buffered_send(request->comm, request->rank, request->tag, request->buf, request->count, request->type);
 	adi_request_number(request);
+	/* A message that is held has no number yet: it cannot be cancelled. */
+	if (request->world != MPI_PROC_NULL && adi_hold[request->world].first)
+		request->world = MPI_PROC_NULL;
 	request->complete = true;
 	return request->class;
 }

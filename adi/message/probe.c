@@ -25,6 +25,8 @@ static struct found find(int source, int tag, const struct adi_comm *comm)
 	struct found found = { adi_unexpected_find(&key), MPI_SUCCESS };
 	if (!found.message)
 		found.class = adi_class(adi_source_lost(comm, world));
+	if (!found.message && adi_holders)
+		adi_hold_wanted(world);
 	if (found.class)
 		adi_error(found.class, "probe for a message of rank %d, tag %d: %s", source, tag, adi_class_text(found.class));
 	return found;

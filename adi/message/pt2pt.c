@@ -64,6 +64,8 @@ static __attribute__((noinline)) int send_blocking(const void *buf, MPI_Count co
 	if (!(peer && peer->vc && type->contiguous))
 		return send_otherwise(buf, count, type, dest, tag, comm, mode);
 	size_t bytes = (size_t)count * (size_t)type->size;
+	if (adi_hold_needed(peer->rank, bytes, mode))
+		return send_otherwise(buf, count, type, dest, tag, comm, mode);
 	struct adi_envelope envelope = { comm->context, tag };
 	struct iovec piece = { (char *)((uintptr_t)buf + (uintptr_t)type->true_lb), bytes };
 	unsigned flags = mode == ADI_SEND_SYNCHRONOUS ? CH3_SEND_SYNC : adi_flow_send(peer->rank, bytes);
@@ -71,6 +73,7 @@ static __attribute__((noinline)) int send_blocking(const void *buf, MPI_Count co
 	int error = ch3_send(peer->vc, ADI_PACKET_MESSAGE, &envelope, sizeof envelope, &piece, bytes > 0, flags, &send);
 	if (!ADI_LIKELY(!error))
 		return adi_error(adi_class(error), "send to rank %d, tag %d: %s", dest, tag, adi_class_text(adi_class(error)));
+	adi_hold_sent(peer->rank, bytes, flags);
 	return send ? send_wait(send, dest, tag) : MPI_SUCCESS;
 }
 
@@ -176,9 +179,13 @@ int mpi_ibsend(const void *buf, MPI_Count count, struct adi_type *datatype, int 
 	       MPI_Request *request)
 {
 	int class = mpi_bsend(buf, count, datatype, dest, tag, comm);
-	if (!class)
-		*request = adi_request_handle(dest == MPI_PROC_NULL ? &adi_request_none : adi_request_sent(adi_comm_world(comm, dest)));
-	return class;
+	if (class)
+		return class;
+	int world = dest == MPI_PROC_NULL ? MPI_PROC_NULL : adi_comm_world(comm, dest);
+	/* A message that is held has no number yet: it cannot be cancelled. */
+	bool none = dest == MPI_PROC_NULL || adi_hold[world].first;
+	*request = adi_request_handle(none ? &adi_request_none : adi_request_sent(world));
+	return MPI_SUCCESS;
 }
 
 int mpi_irecv(void *buf, MPI_Count count, struct adi_type *datatype, int source, int tag, struct adi_comm *comm,

@@ -35,6 +35,7 @@ struct adi_request {
 	bool owned;              /* holds references to comm and type */
 	bool flat;               /* the bytes of the buffer are one run, at data */
 	bool posted;             /* a receive: in the table of posted receives */
+	bool withheld;           /* a send: held, in the list of hold.c */
 	unsigned char mode;      /* of a persistent send: enum adi_send_mode */
 	int class;               /* of error; valid if complete */
 	struct adi_comm *comm;

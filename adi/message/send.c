@@ -46,6 +46,8 @@ static void hand_over(struct adi_request *request, const struct adi_peer *peer, 
 	else
 		error = ch3_send(peer->vc, type, &header, header_len, piece, n, flags,
 				 flags & CH3_SEND_COPY ? NULL : &request->send);
+	if (!error)
+		adi_hold_sent(peer->rank, request->bytes, flags);
 	if (error || !request->send)
 		adi_send_complete(request, adi_class(error));
 }
@@ -130,6 +132,23 @@ static void self_send(struct adi_request *request, enum adi_send_mode mode)
 
 /* ---- starting ---- */
 
+static void transmit(struct adi_request *request, const struct adi_peer *peer, unsigned flags)
+{
+	if (request->flat) {
+		struct iovec piece = { request->data, request->bytes };
+		hand_over(request, peer, &piece, request->bytes > 0, flags);
+	} else {
+		send_stream(request, peer, flags);
+	}
+}
+
+void adi_send_held(struct adi_request *request)
+{
+	const struct adi_peer *peer = &adi_job.peer[adi_comm_world(request->comm, request->rank)];
+	transmit(request, peer, CH3_SEND_SYNC);
+	request->number = adi_number_sent(peer->rank);
+}
+
 static void send_go(struct adi_request *request, enum adi_send_mode mode)
 {
 	const struct adi_peer *peer = &adi_job.peer[adi_comm_world(request->comm, request->rank)];
@@ -147,13 +166,11 @@ static void send_go(struct adi_request *request, enum adi_send_mode mode)
 		adi_send_complete(request, MPI_SUCCESS);
 		return;
 	}
-	unsigned flags = mode == ADI_SEND_SYNCHRONOUS ? CH3_SEND_SYNC : adi_flow_send(peer->rank, request->bytes);
-	if (request->flat) {
-		struct iovec piece = { request->data, request->bytes };
-		hand_over(request, peer, &piece, request->bytes > 0, flags);
-	} else {
-		send_stream(request, peer, flags);
+	if (adi_hold_may(key->context) && adi_hold_needed(peer->rank, request->bytes, mode)) {
+		adi_hold_append(peer->rank, request);
+		return;
 	}
+	transmit(request, peer, mode == ADI_SEND_SYNCHRONOUS ? CH3_SEND_SYNC : adi_flow_send(peer->rank, request->bytes));
 }
 
 void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm *comm, uint32_t context, int rank, int tag,
@@ -170,7 +187,7 @@ void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm 
 	request->send = NULL;
 	request->rndv = NULL;
 	request->held = NULL;
-	request->posted = request->cancelling = false;
+	request->posted = request->cancelling = request->withheld = false;
 	request->context = context;
 	request->rank = rank;
 	request->tag = tag;

@@ -102,6 +102,19 @@ static int partitioned(void)
 	return MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* More sends than the victim permits: the last is held by its sender. */
+static int held(void)
+{
+	enum { SENDS = 10000 };
+	static MPI_Request request[SENDS];
+	for (int i = 0; i < SENDS && !is_victim(); i++)
+		MPI_Issend(NULL, 0, MPI_INT, VICTIM, 0, MPI_COMM_WORLD, &request[i]);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (is_victim())
+		die();
+	return MPI_Wait(&request[SENDS - 1], MPI_STATUS_IGNORE);
+}
+
 /* ---- collectives ---- */
 
 /* Collectives of the victim too: a segment of shared memory, if there is one, exists afterwards. */
@@ -394,7 +407,7 @@ static const struct {
 	int (*function)(void);
 } cases[] = {
 	{ "any_receive", any_receive }, { "any_test", any_test }, { "any_probe", any_probe }, { "rendezvous", rendezvous },
-	{ "partitioned", partitioned }, { "barrier", barrier }, { "allreduce", allreduce }, { "allreduce_long", allreduce_long },
+	{ "partitioned", partitioned }, { "held", held }, { "barrier", barrier }, { "allreduce", allreduce }, { "allreduce_long", allreduce_long },
 	{ "reduce_elsewhere", reduce_elsewhere },
 	{ "nonblocking", nonblocking }, { "first_barrier", first_barrier }, { "lock_exclusive", lock_exclusive },
 	{ "lock_shared", lock_shared }, { "lock_created", lock_created }, { "lock_created_shared", lock_created_shared },

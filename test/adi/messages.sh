@@ -7,3 +7,12 @@ for program in cancel point probe requests; do
 	with_ranks "1 2 5" "$program"
 	HEADRACE_EAGER_MAX=0 with_ranks "2" "$program"
 done
+# The sanitizers keep memory of their own.
+bound=20000
+! grep -q 'define HR_SANITIZED 1' "$top_builddir/config.h" || bound=10000000
+for transport in shm tcp; do
+	for limit in 0 4M; do
+		HEADRACE_TRANSPORT=$transport HEADRACE_MPI_UNEXPECTED=$limit ranks 2 "$programs/held" 200000 $bound ||
+			fail "held over $transport, limit $limit"
+	done
+done
