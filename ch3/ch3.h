@@ -170,7 +170,8 @@ int ch3_register_ahead(ch3_t *engine, unsigned type, ch3_ahead_fn may);
 
 /* Supplies n <= CH3_IOV_MAX buffers for a deferred payload; done as in ch3_sink_t. On success rndv is no longer valid.
  * On failure done is not called: with -EINVAL, -ENOMEM or -ENOBUFS (too many accepted payloads) rndv stays valid; with
- * the error of its connection rndv is no longer valid. Closing the connection also invalidates rndv. */
+ * the error of its connection (-EIO in place of these three) rndv is no longer valid. Closing the connection also invalidates
+ * rndv. */
 int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context);
 /* The same for a payload of which unpack takes the first `room` bytes. context: of done and unpack. */
 int ch3_rndv_accept_unpack(ch3_rndv_t *rndv, size_t room, ch3_unpack_fn unpack, ch3_done_fn done, void *context);

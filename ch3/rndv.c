@@ -209,13 +209,14 @@ static int rndv_clear(ch3_rndv_t *rndv, ch3_done_fn done, void *context)
 	return 0;
 }
 
-/* Returns the error of the rendezvous' connection, after freeing the rendezvous, or 0. */
+/* Returns the error of the rendezvous' connection, after freeing the rendezvous, or 0. Never an error after which the caller
+ * could use the rendezvous again. */
 static int rndv_failed(ch3_rndv_t *rndv)
 {
 	int error = rndv->vc->error;
 	if (error)
 		ch3_rndv_free(rndv);
-	return error;
+	return error == -ENOMEM || error == -ENOBUFS || error == -EINVAL ? -EIO : error;
 }
 
 int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context)

@@ -100,12 +100,13 @@ int adi_receive_pieces(struct adi_request *request, struct iovec *piece, int n)
 
 /* ---- rendezvous ---- */
 
-/* Receives whose payload ch3 could not accept for lack of memory or of ids. */
+/* Receives whose payload ch3 could not accept for lack of ids. */
 static struct adi_request *waiting, **waiting_end = &waiting;
 static bool accept_again(struct adi_task *task);
 static struct adi_task again = { .advance = accept_again };
 
-/* Returns false if the payload must be accepted later. */
+/* Returns false if the payload must be accepted later. Without memory the payload is dropped, and the receive fails: memory may
+ * never come. */
 static bool rndv_accept(struct adi_request *request, ch3_rndv_t *rndv)
 {
 	struct iovec piece[CH3_IOV_MAX];
@@ -115,8 +116,10 @@ static bool rndv_accept(struct adi_request *request, ch3_rndv_t *rndv)
 		error = ch3_rndv_accept_unpack(rndv, wanted(request), adi_receive_unpack, adi_on_received, request);
 	else if (n >= 0)
 		error = ch3_rndv_accept(rndv, piece, n, adi_on_received, request);
-	if (error == -ENOMEM || error == -ENOBUFS)
+	if (error == -ENOBUFS)
 		return false;
+	if (error == -ENOMEM)
+		ch3_rndv_accept(rndv, NULL, 0, NULL, NULL);
 	if (error)
 		adi_receive_complete(request, error);
 	return true;

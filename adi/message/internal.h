@@ -113,7 +113,7 @@ int adi_source_lost(const struct adi_comm *comm, int source);
 void adi_deliver_unexpected(struct adi_request *request, struct adi_unexpected *message);
 /* CH3's completion callback of an eager payload that is received into an unexpected message. */
 void adi_on_unexpected(void *context, int error, size_t bytes);
-/* Accepts the payload of a rendezvous; again later if there is no memory. */
+/* Accepts the payload of a rendezvous; again later if too many are being received. Without memory the receive fails. */
 void adi_deliver_rndv(struct adi_request *request, ch3_rndv_t *rndv);
 /* Gives the data of a send of this process to a receive, and completes both. */
 void adi_deliver_self(struct adi_request *send, struct adi_request *receive);

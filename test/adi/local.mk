@@ -5,7 +5,7 @@ adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/argume
 	test/adi/demand test/adi/abi test/adi/cancel test/adi/attributes test/adi/communicators test/adi/datatypes \
 	test/adi/errors test/adi/groups test/adi/info test/adi/intercommunicators test/adi/older test/adi/point \
 	test/adi/probe test/adi/requests test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies \
-	test/adi/windows test/adi/deaths test/adi/computes test/adi/passive test/adi/flood test/adi/held test/adi/many \
+	test/adi/windows test/adi/deaths test/adi/computes test/adi/passive test/adi/flood test/adi/held test/adi/no_memory test/adi/many \
 	test/adi/wrong_arguments
 check_PROGRAMS += $(adi_programs) test/adi/streams
 adi_cppflags = -I$(builddir)/adi -I$(srcdir)/test/adi $(AM_CPPFLAGS)
@@ -68,6 +68,8 @@ test_adi_deaths_CPPFLAGS = $(adi_cppflags)
 test_adi_deaths_LDADD = adi/libmpi_abi.la
 test_adi_flood_CPPFLAGS = $(adi_cppflags)
 test_adi_flood_LDADD = adi/libmpi_abi.la
+test_adi_no_memory_CPPFLAGS = $(adi_cppflags)
+test_adi_no_memory_LDADD = adi/libmpi_abi.la
 test_adi_held_CPPFLAGS = $(adi_cppflags)
 test_adi_held_LDADD = adi/libmpi_abi.la
 test_adi_many_CPPFLAGS = $(adi_cppflags)
