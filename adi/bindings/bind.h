@@ -98,6 +98,15 @@ static inline int adi_bind_unsupported(void)
 	return adi_error(MPI_ERR_UNSUPPORTED_OPERATION, "this MPI library does not implement this function");
 }
 
+/* Of functions that call no error handler: MPI_Error_string tells which function it was. */
+static inline int adi_bind_unsupported_silent(const char *name)
+{
+	int class = adi_bind_unsupported();
+	adi_error_reported(name, class);
+	adi_error_forget();
+	return class;
+}
+
 static inline void adi_bind_end_running(void)
 {
 	adi_leave();

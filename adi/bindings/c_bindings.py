@@ -122,7 +122,7 @@ def unsupported(function, name, large):
     main = next((p for kind in OBJECTS for p in function.parameters if p.kind == kind), None)
     lines = wrap(function.prototype("PMPI_", name, large)) + ["{"]
     if "silent" in function.flags:
-        lines += ["\treturn adi_bind_unsupported();", "}", alias(name), ""]
+        lines += [f'\treturn adi_bind_unsupported_silent("{name}");', "}", alias(name), ""]
         return "\n".join(lines)
     if main:
         _, struct, take = HANDLES[main.kind]

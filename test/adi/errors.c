@@ -156,6 +156,19 @@ static void classes_have_names(void)
 	CHECK(MPI_Error_class(-1, &class) == MPI_ERR_ARG && MPI_Error_class(1000, &class) == MPI_ERR_ARG);
 }
 
+/* Functions for files call no error handler. The text is theirs all the same, not that of an earlier function. */
+static void missing_functions_have_texts(void)
+{
+	char text[MPI_MAX_ERROR_STRING], port[MPI_MAX_PORT_NAME];
+	int len;
+	MPI_File file;
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	CHECK(MPI_Open_port(MPI_INFO_NULL, port) == MPI_ERR_UNSUPPORTED_OPERATION);
+	CHECK(MPI_File_open(MPI_COMM_SELF, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file) == MPI_ERR_UNSUPPORTED_OPERATION);
+	CHECK(MPI_Error_string(MPI_ERR_UNSUPPORTED_OPERATION, text, &len) == MPI_SUCCESS && strstr(text, "MPI_File_open"));
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -165,6 +178,7 @@ int main(int argc, char **argv)
 	given_handlers_are_called();
 	classes_and_codes_are_added();
 	classes_have_names();
+	missing_functions_have_texts();
 	MPI_Finalize();
 	return 0;
 }
