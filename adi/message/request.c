@@ -33,7 +33,7 @@ static inline void make_sent(struct adi_request *request, uint16_t generation)
 	request->object = (struct adi_object){ 0, 1, 0, 0, generation };
 	request->kind = ADI_SEND;
 	request->complete = true;
-	request->cancelled = request->cancelling = false;
+	request->cancelled = request->cancelling = request->withheld = false;
 	request->class = MPI_SUCCESS;
 	request->comm = NULL;
 	request->type = NULL;
