@@ -518,7 +518,7 @@ const struct test_case sleep_cases[] = {
 	{ "long-sleep", long_sleep, 0 },
 	{ "full-after-falling-asleep", full_after_falling_asleep, PAIR_NO_SPIN },
 	{ "polling-between-two-sleeps", polling_between_two_sleeps, 0 },
-	{ "taken-wake-up-wakes-nobody", taken_wake_up_wakes_nobody, 0 },
+	{ "taken-wake-up-wakes-nobody", taken_wake_up_wakes_nobody, PAIR_UNDISTURBED },
 	{ "long-waits-are-not-spun", long_waits_are_not_spun, PAIR_OWN_SETUP | PAIR_UNDISTURBED },
 	{ "a-long-spin-looks-at-others", a_long_spin_looks_at_others, PAIR_OWN_SETUP | PAIR_UNDISTURBED },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
