@@ -7,6 +7,9 @@ if [ ! -e "$top_builddir/adi/libheadrace_mpifort.la" ]; then
 	echo "skipped: this build has no MPI for Fortran"
 	exit 77
 fi
+# hrmpicc.sh installs, and libtool links the library once more then.
+exec 9<"$top_builddir/adi/libheadrace_mpifort.la"
+flock -s 9
 read -ra command <<<"$("$wrapper" -show)"
 options=()
 for option in "${command[@]}"; do
