@@ -4,7 +4,8 @@
  * messages to the peer stay with the sender, in order, and the sender says so (ADI_PACKET_HOLDS). The receiver then permits more
  * announcements (ADI_PACKET_MORE): when receives have matched half of the permitted ones, or when a receive or a probe is waiting
  * for a message that has not arrived. So the bound does not keep a receive from a message behind many others, and a receiver that
- * waits for nothing has bounded memory. Messages of collectives are never held, and count.
+ * waits for nothing has bounded memory. Messages of collectives, and those that create communicators, are never held, and
+ * count.
  */
 #include "adi/message/internal.h"
 

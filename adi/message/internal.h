@@ -260,11 +260,11 @@ static inline bool adi_announced(size_t bytes, unsigned flags)
 {
 	return flags & CH3_SEND_SYNC || bytes > adi_eager_max;
 }
-/* Whether messages with a context may be held: those of collectives may not. A barrier would otherwise have to wait until the
- * receiver has permitted all messages that are held. */
+/* Whether messages with a context may be held: those of collectives and those that create communicators may not. A barrier would
+ * otherwise have to wait until the receiver has permitted all messages that are held. */
 static inline bool adi_hold_may(uint32_t context)
 {
-	return !(context & 1);
+	return context % ADI_CONTEXT_STEP == 0 && context != ADI_CONTEXT_STRINGTAG;
 }
 /* Whether a message to a world rank, of a context that may be held, must be held. */
 static inline bool adi_hold_needed(int world, size_t bytes, enum adi_send_mode mode)

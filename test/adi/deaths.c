@@ -407,8 +407,8 @@ static const struct {
 	int (*function)(void);
 } cases[] = {
 	{ "any_receive", any_receive }, { "any_test", any_test }, { "any_probe", any_probe }, { "rendezvous", rendezvous },
-	{ "partitioned", partitioned }, { "held", held }, { "barrier", barrier }, { "allreduce", allreduce }, { "allreduce_long", allreduce_long },
-	{ "reduce_elsewhere", reduce_elsewhere },
+	{ "partitioned", partitioned }, { "held", held }, { "barrier", barrier }, { "allreduce", allreduce },
+	{ "allreduce_long", allreduce_long }, { "reduce_elsewhere", reduce_elsewhere },
 	{ "nonblocking", nonblocking }, { "first_barrier", first_barrier }, { "lock_exclusive", lock_exclusive },
 	{ "lock_shared", lock_shared }, { "lock_created", lock_created }, { "lock_created_shared", lock_created_shared },
 	{ "lock_target", lock_target }, { "lock_all", lock_all }, { "fetch", fetch }, { "puts_flush", puts_flush },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many more nonblocking sends than a rank may announce, to a rank that receives late: its memory stays below a bound, and the
- * messages keep their order. A receive, a probe and a barrier do not wait for the messages that are held. Sends that are held can
- * be cancelled and freed. Arguments: number of sends, bound in KB. HEADRACE_MPI_UNEXPECTED=0: no message is eager.
+ * messages keep their order. A receive, a probe, a barrier and a new communicator do not wait for the messages that are held. Sends
+ * that are held can be cancelled and freed. Arguments: number of sends, bound in KB. HEADRACE_MPI_UNEXPECTED=0: none is eager.
  */
 #include "test/adi/check_mpi.h"
 
@@ -46,6 +46,17 @@ static void receive_all(int tag)
 	}
 }
 
+/* The messages that create a communicator do not wait, and do not make the receiver permit all others. */
+static void create(int tag)
+{
+	MPI_Group group;
+	MPI_Comm comm;
+	MPI_Comm_group(MPI_COMM_WORLD, &group);
+	MPI_Comm_create_group(MPI_COMM_WORLD, group, tag, &comm);
+	MPI_Comm_free(&comm);
+	MPI_Group_free(&group);
+}
+
 /* The receiver is in a barrier, with messages, while all is sent. */
 static void bounded(long bound)
 {
@@ -53,6 +64,7 @@ static void bounded(long bound)
 	if (rank == 0)
 		send_all(0);
 	MPI_Barrier(MPI_COMM_WORLD);
+	create(0);
 	if (rank == 1 && bound) {
 		printf("the receiver takes %ld KB for %d messages\n", most_kb() - before, n);
 		CHECK(most_kb() - before < bound);
