@@ -82,8 +82,10 @@ static bool token_is(const char *at, const char *end, const char *text)
 /* Bytes of a fundamental type, such as .u32 or .f16x2; 0: none. */
 static uint64_t type_bytes(const char *at, const char *end)
 {
+	if (token_is(at, end, ".bf16") || token_is(at, end, ".bf16x2"))
+		return token_is(at, end, ".bf16") ? 2 : 4;
 	if (end - at < 3 || at[0] != '.' || !memchr("busf", at[1], 4))
-		return token_is(at, end, ".bf16") ? 2 : token_is(at, end, ".bf16x2") ? 4 : 0;
+		return 0;
 	char *rest;
 	unsigned long bits = strtoul(at + 2, &rest, 10);
 	if (*rest == 'x')
@@ -104,20 +106,38 @@ static const char *skip_initialiser(const char *at, uint64_t *elements)
 	return at;
 }
 
+/* A number, or a product of numbers, at this place, up to the bracket behind it. UINT64_MAX: an expression of another kind, which
+ * compilers do not write. */
+static uint64_t read_extent(const char **at)
+{
+	uint64_t product = 1;
+	bool number = true, known = true; /* a number comes next, not an operator */
+	for (; **at && **at != ']' && **at != ';'; *at = skip_blanks(token_end(*at))) {
+		const char *end = token_end(*at);
+		if (number && isdigit((unsigned char)**at)) {
+			bool binary = (*at)[0] == '0' && (*at)[1] == 'b';
+			char *rest;
+			product = multiply(product, strtoull(*at + (binary ? 2 : 0), &rest, binary ? 2 : 0));
+			known &= rest + (*rest == 'U') == end;
+		} else {
+			known &= !number && **at == '*';
+		}
+		number = !number;
+	}
+	return known && !number ? product : UINT64_MAX;
+}
+
 /* The dimensions behind a variable's name: the number of its elements. *open: one of them is left to the initialiser. */
 static const char *read_dimensions(const char *at, uint64_t *elements, bool *open)
 {
 	*elements = 1;
 	*open = false;
 	for (at = skip_blanks(at); *at == '['; at = skip_blanks(at)) {
-		char *rest;
 		at = skip_blanks(at + 1);
-		unsigned long long n = strtoull(at, &rest, 0);
-		if (rest == at)
+		if (*at == ']')
 			*open = true;
 		else
-			*elements = multiply(*elements, n);
-		at = rest + strcspn(rest, "];");
+			*elements = multiply(*elements, read_extent(&at));
 		at += *at == ']';
 	}
 	return at;

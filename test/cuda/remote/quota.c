@@ -148,6 +148,26 @@ static void check_kept(void)
 	check_info(0);
 }
 
+/* Each declaration takes 20 MiB, or a size that the server does not compute. */
+static void check_declarations(void)
+{
+	static const char *const declarations[] = {
+		".global .b8 x[20971520]", ".global .b8 x[0x1400000]", ".global .b8 x[0b1010000000000000000000000]",
+		".global .b8 x[0120000000U]", ".global .b8 x[20 * 1024*1024]", ".const .b8 x[20971519 + 1]", ".global .b8 x[(5 << 22)]",
+		".global .b8 x[20971520+0]", ".global .bf16 x[10485760]", ".global .v2 .bf16x2 x[2621440]", ".global .align 8 .f64 y, x[2621440]",
+	};
+	for (size_t i = 0; i < sizeof declarations / sizeof *declarations; i++) {
+		char text[256];
+		CUmodule module;
+		snprintf(text, sizeof text, ".version 7.8\n.target sm_90\n.address_size 64\n%s;\n", declarations[i]);
+		CUresult result = cuModuleLoadData(&module, text);
+		if (result != CUDA_ERROR_OUT_OF_MEMORY)
+			fprintf(stderr, "%s: %d\n", declarations[i], (int)result);
+		CHECK(result == CUDA_ERROR_OUT_OF_MEMORY);
+	}
+	check_info(16 * MIB);
+}
+
 /* With the software GPU: a module's variables count while it is loaded, a library's while it is. */
 static void check_variables(void)
 {
@@ -200,6 +220,7 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && !strcmp(argv[1], "variables")) {
 		check_variables();
+		check_declarations();
 		end();
 		return 0;
 	}

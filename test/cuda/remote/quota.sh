@@ -17,4 +17,4 @@ rm "$folder/ready"
 remote_start --gpu-memory=16M
 timeout 120 "$build/test/cuda/remote/quota" variables || fail "variables of modules"
 remote_stop
-[ "$(grep -c "refused: " "$folder/log")" = 3 ] || fail "the log has not the three calls that were refused in the end"
+[ "$(grep -c "refused: " "$folder/log")" = 14 ] || fail "the log has not the 14 calls that were refused in the end"
