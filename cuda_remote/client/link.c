@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A thread's connection to the worker: sends calls; receives replies, and text to print. */
+#include "cuda_remote/api/context_errors.h"
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
 #include "rdma_channel/base/setting.h"
@@ -448,19 +449,13 @@ static CUresult before(struct rc_link *link, enum rc_call function, uint64_t *wo
 	return rc_mirror_any() ? rc_mirror_before(link, function, work) : CUDA_SUCCESS;
 }
 
-/* True for the errors that every later call in the context returns too. */
-static bool error_stays(CUresult result)
-{
-	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
-}
-
 CUresult rc_link_error(struct rc_link *link)
 {
 	if (!__atomic_load_n(&link->session->sick, __ATOMIC_RELAXED))
 		return CUDA_SUCCESS;
 	/* A server whose driver chooses addresses cannot be asked. */
 	CUresult result = rc_link_health(link);
-	return error_stays(result) ? result : CUDA_SUCCESS;
+	return rc_error_stays(result) ? result : CUDA_SUCCESS;
 }
 
 /* True if the program makes this call, and CUDA returns from it an error that stays with the context. */
@@ -672,7 +667,7 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && link->head.failed == head->number && !is_made_under_lock(function) &&
 	    function != RC_CALL_peer_trial && rc_placing_return(link))
 		result = call(link, function, flags, head, len, iov, n);
-	if (error_stays(result))
+	if (rc_error_stays(result))
 		__atomic_store_n(&link->session->sick, true, __ATOMIC_RELAXED);
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
 		rc_unmapped_fault(link->session);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The first failure, over all threads, of a call without reply. The next call that waits for a stream, an event, a context or a
  * copy to the host returns it after it has waited, as CUDA reports errors of earlier asynchronous work. */
+#include "cuda_remote/api/context_errors.h"
 #include "cuda_remote/server/internal.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,16 +45,10 @@ bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result)
 	return taken;
 }
 
-/* An error that stays with its context. */
-static bool stays(CUresult result)
-{
-	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
-}
-
 void server_latch_forget(uint32_t context)
 {
 	pthread_mutex_lock(&lock);
-	if (latched && (failure.context ? failure.context == context : stays(failure.result)))
+	if (latched && (failure.context ? failure.context == context : rc_error_stays(failure.result)))
 		__atomic_store_n(&latched, false, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 }

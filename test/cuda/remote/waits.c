@@ -497,6 +497,19 @@ static void failed_calls(void)
 	}
 }
 
+/* An error that leaves the context usable. The client does not ask whether the context is usable. */
+static void harmless_errors(void)
+{
+	CUcontext peer;
+	OK(cuDevicePrimaryCtxRetain(&peer, 1));
+	OK(cuCtxEnablePeerAccess(peer, 0));
+	for (int i = 0; i < ROUNDS; i++) {
+		EXPECT(cuCtxEnablePeerAccess(peer, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+		OK(cuMemsetD32Async(device, 1, 1, stream));
+	}
+	OK(cuCtxSynchronize());
+}
+
 /* Once a call has told of the fault, every wait does. */
 static void sticky(void)
 {
@@ -529,7 +542,7 @@ int main(int argc, char **argv)
 		      { "again", recorded_again }, { "thread", of_another_thread }, { "destroyed", destroyed_stream },
 		      { "graph", in_a_graph }, { "contexts", in_two_contexts }, { "context", of_a_context },
 		      { "peer", after_a_peer_copy },
-		      { "failed", failed_calls }, { "sticky", sticky } };
+		      { "failed", failed_calls }, { "harmless", harmless_errors }, { "sticky", sticky } };
 	bool found = false;
 	start();
 	kernel("nothing"); /* loaded before a stream is held */

@@ -4,6 +4,7 @@
 # and no answer is wrong.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 free_ports
+export HEADRACE_SOFTGPU_DEVICES=2
 remote_start --listen=127.0.0.1:$port
 
 run() { # CASE
@@ -23,6 +24,9 @@ all() {
 	for each in held blocking beside again thread destroyed graph contexts context failed sticky; do
 		run $each
 	done
+	run harmless
+	sent cuCtxEnablePeerAccess 41
+	sent memory_budget 1 # for the allocation
 	run idle
 	sent cuEventRecord 40
 	sent cuEventSynchronize 0
