@@ -869,6 +869,8 @@ void rc_stream_recycle(struct rc_stream *stream);
 
 /* ---- module.c ---- */
 
+#define RC_SET_ON_SEVERAL UINT32_MAX
+
 struct rc_kernel {
 	uint64_t handle;    /* of the function or the library's kernel */
 	char *name;
@@ -878,6 +880,8 @@ struct rc_kernel {
 	} *parameter;
 	uint32_t known;
 	int32_t attribute[RC_KERNEL_ATTRIBUTES];
+	uint32_t dynamic_most; /* bytes of dynamic shared memory that a launch may ask for, if it is known; atomic */
+	uint32_t set_on;       /* 1 + the device it was set for last, RC_SET_ON_SEVERAL: several; 0: none; atomic */
 	struct rc_old_launch *old_launch; /* what the calls of CUDA 3.2 have set, or NULL; allocated */
 	uint64_t resident; /* of launch.c: blocks that fit a multiprocessor, as last asked for; atomic */
 	struct rc_module *module;

@@ -156,6 +156,16 @@ CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkern
 	return result == CUDA_SUCCESS ? kernel_attribute(value, attribute, (uint64_t)(uintptr_t)kernel, device->session) : result;
 }
 
+/* The attribute of a library's kernel has a value for each device. The client knows the largest one if several were set. */
+static void note_dynamic(struct rc_kernel *kernel, uint32_t bytes, uint32_t device)
+{
+	uint32_t before = __atomic_load_n(&kernel->set_on, __ATOMIC_RELAXED);
+	bool several = before && before != device + 1;
+	__atomic_store_n(&kernel->set_on, several ? RC_SET_ON_SEVERAL : device + 1, __ATOMIC_RELAXED);
+	if (!several || bytes > __atomic_load_n(&kernel->dynamic_most, __ATOMIC_RELAXED))
+		__atomic_store_n(&kernel->dynamic_most, bytes, __ATOMIC_RELAXED);
+}
+
 static CUresult kernel_set(uint64_t handle, CUfunction_attribute attribute, int value, const struct rc_device *device)
 {
 	struct rc_kernel *kernel;
@@ -177,6 +187,8 @@ static CUresult kernel_set(uint64_t handle, CUfunction_attribute attribute, int 
 		result = rc_link_call(link, RC_CALL_function_attribute, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS && (unsigned)attribute < RC_KERNEL_ATTRIBUTES)
 		__atomic_store_n(&kernel->attribute[attribute], value, __ATOMIC_RELAXED);
+	if (result == CUDA_SUCCESS && attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+		note_dynamic(kernel, (uint32_t)value, (uint32_t)device->ordinal);
 	__atomic_store_n(&kernel->resident, 0, __ATOMIC_RELAXED); /* the attribute may change how many blocks fit */
 	return result;
 }

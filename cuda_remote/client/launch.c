@@ -46,7 +46,7 @@ static CUresult check_cluster(const struct rc_kernel *kernel, const uint32_t *gr
 			blocks = (uint32_t)__atomic_load_n(&kernel->attribute[first + i], __ATOMIC_RELAXED);
 		/* A required size of 0 is none. */
 		blocks = blocks || gives ? blocks : 1;
-		whole &= blocks && grid[i] % blocks == 0;
+		whole &= blocks == 1 || (blocks && grid[i] % blocks == 0);
 		size = size * blocks > UINT32_MAX ? UINT32_MAX : size * blocks;
 	}
 	bool too_wide = size > PORTABLE_CLUSTER && kernel->known & 1u << wide &&
@@ -54,16 +54,17 @@ static CUresult check_cluster(const struct rc_kernel *kernel, const uint32_t *gr
 	return whole && !too_wide ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
-/* Returns how much dynamic shared memory a block of the kernel may have, bytes. */
+/* Returns how much dynamic shared memory a block of the kernel may have, bytes. If the driver did not say, the program may have set the
+ * attribute all the same. */
 static uint64_t dynamic_shared_max(const struct rc_kernel *kernel, const struct rc_device *device)
 {
 	uint32_t fixed = 0;
 	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-		return (uint32_t)__atomic_load_n(&kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES],
-						 __ATOMIC_RELAXED);
+		return __atomic_load_n(&kernel->dynamic_most, __ATOMIC_RELAXED);
 	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
 		fixed = (uint32_t)kernel->attribute[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
-	return device->max_shared > fixed ? device->max_shared - fixed : 0;
+	uint32_t most = device->max_shared_optin > device->max_shared ? device->max_shared_optin : device->max_shared;
+	return most > fixed ? most - fixed : 0;
 }
 
 CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *grid, const uint32_t *block, uint32_t shared,

@@ -72,6 +72,7 @@ static bool read_kernel(struct reader *reader, struct rc_module *module, struct 
 	kernel->block = wire.block;
 	kernel->known = wire.known;
 	memcpy(kernel->attribute, wire.attribute, sizeof kernel->attribute);
+	kernel->dynamic_most = (uint32_t)wire.attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
 	if (!read_parameters(reader, kernel) || wire.name > reader->left)
 		return false;
 	kernel->name = malloc(wire.name + 1);

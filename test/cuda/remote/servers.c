@@ -301,7 +301,7 @@ static void a_library_serves_both(void)
 		OK(cuCtxSetCurrent(place->context));
 		OK(cuMemsetD8Async(log, 0, 64, place->stream));
 		OK(cuKernelGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, i));
-		OK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64, kernel, i));
+		OK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 * (DEVICES - i), kernel, i));
 		value = 10;
 		OK(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, place->stream, parameters, NULL));
 		OK(cuKernelGetFunction(&function, kernel));
@@ -319,6 +319,14 @@ static void a_library_serves_both(void)
 		CHECK(found == library);
 	}
 	CHECK(module[0] != module[1]);
+	/* The attribute of one device does not limit launches on another one. */
+	for (int i = 0; i < DEVICES; i++) {
+		uint32_t value = 13;
+		void *parameters[] = { &places[i].log, &value };
+		OK(cuCtxSetCurrent(places[i].context));
+		OK(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 64 * (DEVICES - (unsigned)i), places[i].stream, parameters, NULL));
+		OK(cuStreamSynchronize(places[i].stream));
+	}
 	OK(cuLibraryUnload(library));
 	EXPECT(cuLibraryGetKernel(&kernel, library, "append"), CUDA_ERROR_INVALID_HANDLE);
 	for (int i = 0; i < DEVICES; i++)
