@@ -5,7 +5,7 @@ HR_DRIVER_CPPFLAGS = -D__CUDA_API_VERSION_INTERNAL -D__CUDA_API_PUSH_VISIBILITY_
 noinst_LTLIBRARIES += cuda_remote/api/libcuapi.la
 cuda_remote_api_libcuapi_la_SOURCES = \
 	cuda_remote/api/exports.h cuda_remote/api/procaddress.c cuda_remote/api/errors.c cuda_remote/api/logs.c cuda_remote/api/old_names.c \
-	cuda_remote/api/attributes.h cuda_remote/api/context_errors.h cuda_remote/api/jit_options.h cuda_remote/fatbin.h
+	cuda_remote/api/attributes.h cuda_remote/api/context_errors.h cuda_remote/api/jit_options.h cuda_remote/api/softgpu_name.h cuda_remote/fatbin.h
 nodist_cuda_remote_api_libcuapi_la_SOURCES = cuda_remote/api/exports.c
 cuda_remote_api_libcuapi_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queries that the CUDA driver answers by an attribute. */
+#include "cuda_remote/api/softgpu_name.h"
 #include "cuda_remote/nvml/internal.h"
+
+#include <string.h>
 
 typedef struct nvml_device *handle_t;
 
@@ -63,6 +66,35 @@ int nvmlDeviceGetMaxClockInfo(handle_t device, unsigned type, unsigned *clock)
 	if (!error)
 		*clock = (unsigned)khz / 1000;
 	return error;
+}
+
+/* The clock of a software GPU is constant, so the largest one is the current one, and the one that programs run with. */
+static int constant_clock(handle_t device, unsigned type, unsigned *clock)
+{
+	int error = nvml_check(device, clock);
+	if (!error && type >= CLOCKS)
+		error = NVML_INVALID_ARGUMENT;
+	if (!error && strcmp(device->name, RC_SOFTGPU_NAME))
+		error = NVML_NOT_SUPPORTED;
+	return error ? error : nvmlDeviceGetMaxClockInfo(device, type, clock);
+}
+
+NVML_EXPORT int nvmlDeviceGetClockInfo(handle_t device, unsigned type, unsigned *clock);
+int nvmlDeviceGetClockInfo(handle_t device, unsigned type, unsigned *clock)
+{
+	return constant_clock(device, type, clock);
+}
+
+NVML_EXPORT int nvmlDeviceGetApplicationsClock(handle_t device, unsigned type, unsigned *clock);
+int nvmlDeviceGetApplicationsClock(handle_t device, unsigned type, unsigned *clock)
+{
+	return constant_clock(device, type, clock);
+}
+
+NVML_EXPORT int nvmlDeviceGetDefaultApplicationsClock(handle_t device, unsigned type, unsigned *clock);
+int nvmlDeviceGetDefaultApplicationsClock(handle_t device, unsigned type, unsigned *clock)
+{
+	return constant_clock(device, type, clock);
 }
 
 NVML_EXPORT int nvmlDeviceGetMemoryBusWidth(handle_t device, unsigned *bits);

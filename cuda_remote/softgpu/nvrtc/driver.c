@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the driver's functions, and recognises a software GPU by its name. */
+#include "cuda_remote/api/softgpu_name.h"
 #include "cuda_remote/softgpu/nvrtc/driver.h"
 
 #include <dlfcn.h>
@@ -55,5 +56,5 @@ bool standin_is_software_gpu(void)
 	int device;
 	char name[64] = "";
 	return driver && standin_device(driver, &device) && !driver->device_name(name, sizeof name, device) &&
-	       !strcmp(name, "Headrace Software GPU");
+	       !strcmp(name, RC_SOFTGPU_NAME);
 }

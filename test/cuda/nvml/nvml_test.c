@@ -100,6 +100,24 @@ static void check_kind(void *device)
 	CHECK(NVML(nvmlDeviceIsMigDeviceHandle, void *, unsigned *)(&value, NULL) == NVML_INVALID_ARGUMENT);
 }
 
+static void check_clocks(void *device)
+{
+	static const char *const names[] = { "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetApplicationsClock",
+					     "nvmlDeviceGetDefaultApplicationsClock" };
+	int core, memory;
+	OK(cuDeviceGetAttribute(&core, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 0));
+	OK(cuDeviceGetAttribute(&memory, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 0));
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		int (*clock_of)(void *, unsigned, unsigned *) = (int (*)(void *, unsigned, unsigned *))find(names[i]);
+		for (unsigned type = 0; type < 3; type++) { /* graphics, SM, memory */
+			unsigned clock = 0;
+			CHECK(clock_of(device, type, &clock) == 0 && clock == (unsigned)(type == 2 ? memory : core) / 1000);
+		}
+		CHECK(clock_of(device, 3, &(unsigned){ 0 }) == NVML_NOT_SUPPORTED); /* video */
+		CHECK(clock_of(device, 4, &(unsigned){ 0 }) == NVML_INVALID_ARGUMENT && clock_of(device, 0, NULL) == NVML_INVALID_ARGUMENT);
+	}
+}
+
 static void *same(const char *name, const char *text)
 {
 	void *device = NULL;
@@ -184,6 +202,7 @@ int main(int argc, char **argv)
 	check_versions();
 	check_identity(device, same);
 	check_kind(device);
+	check_clocks(device);
 	check_memory(device);
 	check_processes(device);
 	check_names(argv[1]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls that list devices and identify them. What a device can do is in device_attributes.c. */
+#include "cuda_remote/api/softgpu_name.h"
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/space/space.h"
@@ -45,7 +46,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 		return result;
 	if (len <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(name, (size_t)len, "Headrace Software GPU");
+	snprintf(name, (size_t)len, RC_SOFTGPU_NAME);
 	return CUDA_SUCCESS;
 }
 
