@@ -47,9 +47,11 @@
 #define FURTHER_MOST 20u     /* after a record of more lines, none is prefetched (hr_conn_watch) */
 
 /* If short records lie so many lines behind the start of the ring, they stream. Then both sides make the pages of the ring present,
- * up to PRESENT_MOST bytes, as a stream in slots (ring.h) would touch a new page with every few records. */
+ * up to PRESENT_MOST bytes, as a stream in slots (ring.h) would touch a new page with every few records. A channel does so for
+ * PRESENT_RINGS rings at a time: if it sends a few messages to each of very many peers, it touches only a small part of each ring. */
 #define STREAM_LINES 1024u
 #define PRESENT_MOST (1u << 20)
+#define PRESENT_RINGS 16u
 
 #define TAIL_RECORDS 16u /* every so many records the sender may measure nearness with the tail */
 
@@ -103,6 +105,7 @@ struct shm_context {
 	size_t stream;    /* minimum size of records written with non-temporal stores, bytes; SIZE_MAX: none */
 	struct shm_identity self;
 	struct shm_placement placement;
+	uint32_t rings_present; /* rings of open connections whose pages make_present has mapped */
 };
 
 struct shm_conn {
@@ -111,7 +114,7 @@ struct shm_conn {
 	uint32_t reserved; /* offset of the payload of the reserved record, bytes */
 	uint32_t reserved_bytes; /* of its payload */
 	enum { FILL_NOT_CHOSEN, FILL_ORDINARY, FILL_STREAMING } fill_way; /* of its pieces */
-	bool out_present, in_present; /* make_present was called for the ring */
+	bool out_present, in_present; /* make_present has mapped the pages of the ring */
 	bool both_heavy;   /* both sides are registered for the heavy barrier */
 	bool put_was_short; /* the last put did not accept all bytes */
 	int broken;        /* error that every get returns: the peer or the caller broke the protocol; 0: none */
@@ -139,7 +142,7 @@ struct shm_conn {
 	int stream;
 	unsigned idle_calls; /* puts and gets that moved nothing since the stream was last checked */
 	uint64_t asked_at; /* when the stream was last checked, coarse ns */
-	const struct shm_context *context;
+	struct shm_context *context;
 	const struct hr_conn_env *env;
 	struct shm_segment out_segment, in_segment;
 };
@@ -153,6 +156,7 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 	if (!context)
 		return -ENOMEM;
 	context->heavy = false;
+	context->rings_present = 0;
 	uint64_t zero_copy, near, stream, offers;
 	int error = hr_setting_u64(&zero_copy_setting, &zero_copy);
 	if (!error)
@@ -391,6 +395,7 @@ static int shm_conn_shutdown(void *data)
 static void shm_conn_close(void *data)
 {
 	struct shm_conn *conn = data;
+	conn->context->rings_present -= (uint32_t)conn->out_present + conn->in_present;
 	shm_segment_unmap(&conn->in_segment);
 	shm_segment_unmap(&conn->out_segment);
 	free(conn->out.unclean);
@@ -398,8 +403,11 @@ static void shm_conn_close(void *data)
 }
 
 /* Maps the pages of a ring. If the kernel cannot do this, each page is mapped when it is first used. */
-static __attribute__((noinline, cold)) void make_present(bool *present, uint8_t *lines, uint32_t mask)
+static __attribute__((noinline, cold)) void make_present(struct shm_conn *conn, bool *present, uint8_t *lines, uint32_t mask)
 {
+	if (conn->context->rings_present == PRESENT_RINGS)
+		return;
+	conn->context->rings_present++;
 	*present = true;
 #ifdef MADV_POPULATE_WRITE
 	size_t bytes = (size_t)(mask + 1) * SHM_LINE;
@@ -797,9 +805,9 @@ static void report_tail(struct shm_conn *conn)
 {
 	shm_receiver_report(&conn->in);
 	conn->env->stats->tail_updates++;
-	if (!conn->in_present && (conn->in.next.high & conn->in.mask) >= STREAM_LINES)
-		make_present(&conn->in_present, conn->in.lines, conn->in.mask);
 	wake_if_armed(conn, &conn->in.control->put_armed);
+	if (!conn->in_present && (conn->in.next.high & conn->in.mask) >= STREAM_LINES)
+		make_present(conn, &conn->in_present, conn->in.lines, conn->in.mask);
 }
 
 /* Takes up the offer in the current record. 0, or -EPROTO. */
@@ -1022,7 +1030,7 @@ static inline __attribute__((always_inline)) void commit(struct shm_conn *conn, 
 	conn->was_answered = false;
 	wake_if_armed(conn, &conn->out.control->get_armed);
 	if (__builtin_expect(!conn->out_present && (conn->out.head & conn->out.mask) >= STREAM_LINES, 0))
-		make_present(&conn->out_present, conn->out.lines, conn->out.mask);
+		make_present(conn, &conn->out_present, conn->out.lines, conn->out.mask);
 }
 
 static void shm_commit(void *data, size_t len)

@@ -11,14 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void shm_ends_make(struct shm_ends *ends, uint32_t ring_bytes)
+void shm_ends_make_in(void *context, struct shm_ends *ends, uint32_t ring_bytes)
 {
-	static const struct hr_channel_env env = { .timeout_ms = 1000 };
-	uint8_t section[HR_SECTION_MAX];
-	size_t section_len;
 	int streams[2];
 	memset(ends, 0, sizeof *ends);
-	ck_assert_int_eq(hr_transport_shm.open(&env, &ends->context, section, &section_len), 0);
+	ends->context = context;
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, streams), 0);
 	for (int i = 0; i < 2; i++) {
 		struct shm_end *end = &ends->end[i];
@@ -29,6 +26,16 @@ void shm_ends_make(struct shm_ends *ends, uint32_t ring_bytes)
 	}
 }
 
+void shm_ends_make(struct shm_ends *ends, uint32_t ring_bytes)
+{
+	static const struct hr_channel_env env = { .timeout_ms = 1000 };
+	uint8_t section[HR_SECTION_MAX];
+	size_t section_len;
+	void *context;
+	ck_assert_int_eq(hr_transport_shm.open(&env, &context, section, &section_len), 0);
+	shm_ends_make_in(context, ends, ring_bytes);
+}
+
 void shm_ends_join(struct shm_ends *ends)
 {
 	for (int i = 0; i < 2; i++) {
@@ -37,12 +44,17 @@ void shm_ends_join(struct shm_ends *ends)
 	}
 }
 
-void shm_ends_close(struct shm_ends *ends)
+void shm_ends_close_conns(struct shm_ends *ends)
 {
 	for (int i = 0; i < 2; i++) {
 		hr_transport_shm.conn_close(ends->end[i].conn);
 		close(ends->end[i].stream);
 	}
+}
+
+void shm_ends_close(struct shm_ends *ends)
+{
+	shm_ends_close_conns(ends);
 	hr_transport_shm.close(ends->context);
 }
 

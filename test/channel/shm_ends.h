@@ -24,10 +24,14 @@ struct shm_ends {
 
 /* Opens the transport, with the current settings of the environment, and makes both halves. */
 void shm_ends_make(struct shm_ends *ends, uint32_t ring_bytes);
+/* The same in a transport that is open. */
+void shm_ends_make_in(void *context, struct shm_ends *ends, uint32_t ring_bytes);
 /* Joins the two halves. */
 void shm_ends_join(struct shm_ends *ends);
 /* Closes both ends. May also be called after shm_ends_join has failed. */
 void shm_ends_close(struct shm_ends *ends);
+/* Closes both ends, and leaves the transport open. */
+void shm_ends_close_conns(struct shm_ends *ends);
 
 /* Sends `bytes` bytes in each direction, in pieces, and compares them. */
 void shm_ends_transfer(struct shm_ends *ends, size_t bytes);

@@ -224,6 +224,56 @@ START_TEST(memory_that_is_not_sealed)
 }
 END_TEST
 
+/* Puts a stream of short records. Returns the bytes of memory that the ring has then; fd: of the ring. */
+static size_t memory_after_stream(struct shm_ends *ends, int fd, int records)
+{
+	void *sender = ends->end[0].conn, *receiver = ends->end[1].conn;
+	const uint8_t *at;
+	size_t len;
+	struct stat status;
+	for (int i = 0; i < records; i++) {
+		ck_assert(hr_transport_shm.post(sender, "front", 5, "payload", 7));
+		if (i % 32 < 31) /* otherwise these are no stream, but single messages */
+			continue;
+		while (hr_transport_shm.peek(receiver, &at, &len) == HR_ARRIVED)
+			hr_transport_shm.consume(receiver, len);
+	}
+	ck_assert_int_eq(fstat(fd, &status), 0);
+	return (size_t)status.st_blocks * 512;
+}
+
+/* Returns how many of `n` rings of 1 MB have all their memory after a short stream over each. */
+static int whole_rings(void *context, int n)
+{
+	static struct shm_ends ends[64];
+	int whole = 0;
+	for (int i = 0; i < n; i++) {
+		shm_ends_make_in(context, &ends[i], 1 << 20);
+		int fd = dup(ends[i].end[1].half.fds[0]); /* the other end closes its descriptor */
+		ck_assert_int_ge(fd, 0);
+		shm_ends_join(&ends[i]);
+		whole += memory_after_stream(&ends[i], fd, 200) >= 1 << 20;
+		close(fd);
+	}
+	for (int i = 0; i < n; i++)
+		shm_ends_close_conns(&ends[i]);
+	return whole;
+}
+
+/* A process may send a few messages to each of very many others. */
+START_TEST(few_rings_are_made_present_whole)
+{
+	struct shm_ends first;
+	set_pages("0");
+	shm_ends_make(&first, 65536);
+	shm_ends_join(&first);
+	int whole = whole_rings(first.context, 64);
+	ck_assert_int_le(whole, 16);
+	ck_assert_int_eq(whole_rings(first.context, 64), whole); /* those of closed connections do not count */
+	shm_ends_close(&first);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("memory of rings");
@@ -237,6 +287,7 @@ int main(void)
 	tcase_add_test(tcase, unknown_setting);
 	tcase_add_test(tcase, wrong_sizes);
 	tcase_add_test(tcase, memory_that_is_not_sealed);
+	tcase_add_test(tcase, few_rings_are_made_present_whole);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_set_fork_status(runner, CK_FORK); /* each has its own environment */
