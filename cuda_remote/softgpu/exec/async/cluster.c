@@ -13,12 +13,11 @@ uint32_t cluster_rank(const struct block *block, uint64_t address)
 	return number ? number - 1 : block->rank;
 }
 
-/* In a cluster of one, the block's own address stays as it is. */
+/* In a cluster of one, each address stays as it is. */
 uint64_t cluster_map(const struct block *block, uint64_t address, uint32_t rank)
 {
-	uint64_t offset = address & ~(uint64_t)UINT32_MAX;
-	offset |= address & OFFSET_MASK;
-	return block->launch->cluster_size == 1 ? offset : offset | (uint64_t)(rank + 1) << CLUSTER_SHIFT;
+	uint64_t offset = address & (~(uint64_t)UINT32_MAX | OFFSET_MASK);
+	return block->launch->cluster_size == 1 ? address : offset | (uint64_t)(rank + 1) << CLUSTER_SHIFT;
 }
 
 char *cluster_shared(const struct block *block, uint64_t address, uint64_t bytes)

@@ -275,6 +275,9 @@ START_TEST(accesses_beyond_the_cluster_are_faults)
 		ck_assert_int_eq(run(bodies[n], 2, 2, 32, out), CUDA_ERROR_ILLEGAL_ADDRESS);
 	ck_assert_int_eq(run(KERNEL("mapa.shared::cluster.u32 %w8, %w4, 1; ld.shared::cluster.u32 %w0, [%w8+2];"), 2, 2, 32, out),
 			 CUDA_ERROR_MISALIGNED_ADDRESS);
+	/* mapa does not turn an address beyond a cluster of one into one of the block's own. */
+	ck_assert_int_eq(run(KERNEL("mov.u32 %w8, 0x3000000; mapa.shared::cluster.u32 %w8, %w8, 0; "
+				    "ld.shared::cluster.u32 %w0, [%w8];"), 2, 1, 32, out), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 END_TEST
 
