@@ -33,20 +33,19 @@ static CUresult launch_check(const struct launch *launch, const struct rc_kernel
 	return rc_launch_check_shape(kernel, launch->grid, launch->block, launch->shared, launch->cluster);
 }
 
-/* The grid must consist of whole clusters, and larger ones than every device has only if the kernel allows them. The driver
- * checks the rest. */
+/* The grid must consist of whole clusters, of the size that the kernel requires, if any. They may be larger than those of every
+ * device only if the kernel allows it. The driver checks the rest. */
 static CUresult check_cluster(const struct rc_kernel *kernel, const uint32_t *grid, const uint32_t *given)
 {
 	const int first = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, wide = CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
 	bool gives = given[0] || given[1] || given[2], whole = true;
 	uint64_t size = 1;
 	for (int i = 0; i < 3; i++) {
-		uint32_t blocks = gives ? given[i] : 1;
-		if (!gives && kernel->known & 1u << (first + i))
-			blocks = (uint32_t)__atomic_load_n(&kernel->attribute[first + i], __ATOMIC_RELAXED);
-		/* A required size of 0 is none. */
-		blocks = blocks || gives ? blocks : 1;
-		whole &= blocks == 1 || (blocks && grid[i] % blocks == 0);
+		uint32_t required = 0; /* 0: none */
+		if (kernel->known & 1u << (first + i))
+			required = (uint32_t)__atomic_load_n(&kernel->attribute[first + i], __ATOMIC_RELAXED);
+		uint32_t blocks = gives ? given[i] : required ? required : 1;
+		whole &= (blocks == 1 || (blocks && grid[i] % blocks == 0)) && (!required || blocks == required);
 		size = size * blocks > UINT32_MAX ? UINT32_MAX : size * blocks;
 	}
 	bool too_wide = size > PORTABLE_CLUSTER && kernel->known & 1u << wide &&

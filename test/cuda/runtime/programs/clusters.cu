@@ -144,6 +144,8 @@ static void wrong_sizes_are_refused()
 	EXPECT_ERROR(cudaErrorInvalidClusterSize, launch(any_size, 6, 4));      /* not whole clusters */
 	EXPECT_ERROR(cudaErrorInvalidClusterSize, launch(any_size, 9, 9));      /* more than every device has */
 	EXPECT_ERROR(cudaErrorInvalidClusterSize, cudaGetLastError());
+	EXPECT_ERROR(cudaErrorInvalidClusterSize, launch(four, dim3(4, 6), dim3(2))); /* not the size that it requires */
+	EXPECT_ERROR(cudaErrorInvalidClusterSize, cudaGetLastError());
 	four<<<dim3(4, 3), THREADS, BINS * 4>>>(device_values, (uint32_t)values.size(), counts, places);
 	EXPECT_ERROR(cudaErrorInvalidClusterSize, cudaGetLastError());
 	CHECK(cudaFuncSetAttribute(any_size, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
