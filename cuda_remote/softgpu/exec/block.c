@@ -163,10 +163,10 @@ bool block_prepare(struct block *first, struct launch *launch, uint64_t number)
 	return true;
 }
 
-size_t block_bytes(const struct block *first)
+size_t block_bytes(const struct block *first, uint32_t ranks)
 {
 	size_t bytes = first->memory_size;
-	for (uint32_t rank = 1; rank < SOFTGPU_CLUSTER_MAX; rank++)
+	for (uint32_t rank = 1; rank < ranks; rank++)
 		bytes += first->members[rank] ? first->members[rank]->memory_size : 0;
 	return bytes;
 }

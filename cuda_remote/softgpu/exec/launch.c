@@ -58,7 +58,7 @@ static struct block *block_take(void)
 	struct block *block = pool.idle_blocks;
 	if (block) {
 		pool.idle_blocks = block->next;
-		pool.idle_bytes -= block_bytes(block);
+		pool.idle_bytes -= block_bytes(block, SOFTGPU_CLUSTER_MAX);
 	}
 	pthread_mutex_unlock(&pool.lock);
 	return block ? block : calloc(1, sizeof *block);
@@ -66,7 +66,7 @@ static struct block *block_take(void)
 
 static void block_give_back(struct block *block)
 {
-	size_t bytes = block_bytes(block);
+	size_t bytes = block_bytes(block, SOFTGPU_CLUSTER_MAX);
 	pthread_mutex_lock(&pool.lock);
 	bool keep = bytes <= IDLE_BYTES_MAX - pool.idle_bytes;
 	if (keep) {

@@ -235,7 +235,9 @@ static bool turn_is_over(struct block *block)
 	uint64_t now = now_ns();
 	if (turn->stalls == 1)
 		turn->began = now;
-	return now - turn->began > TURN_NS + (block_bytes(block) >> 10) * TURN_NS_PER_KIB;
+	/* Of a launch of clusters before this one the block may own more blocks, which do not count. */
+	size_t bytes = block_bytes(block, block->launch->cluster_size);
+	return now - turn->began > TURN_NS + (bytes >> 10) * TURN_NS_PER_KIB;
 }
 
 /*

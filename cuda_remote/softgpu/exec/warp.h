@@ -262,8 +262,8 @@ bool block_prepare(struct block *first, struct launch *launch, uint64_t number);
  */
 enum block_outcome block_run(struct block *first);
 void block_free(struct block *first);
-/* Bytes of memory that it keeps, with the other blocks that it owns. */
-size_t block_bytes(const struct block *first);
+/* Bytes of memory of it and of the blocks of ranks below that number that it owns. */
+size_t block_bytes(const struct block *first, uint32_t ranks);
 void block_exit_threads(struct block *block, uint32_t count);
 
 /* load_store.c: writes the lanes' host addresses of an access in any space to warp->pointers; false after a fault */
