@@ -117,9 +117,17 @@ static void warp_start(struct block *block, uint32_t n)
 static void place_in_grid(struct block *block, uint64_t cluster)
 {
 	const struct launch *launch = block->launch;
+	const uint32_t *grid = launch->request->grid;
 	uint32_t rank = block->rank;
+	if (launch->cluster_size == 1) { /* with few divisions, which cost small blocks time */
+		uint64_t row = cluster < grid[0] ? 0 : cluster / grid[0], plane = row < grid[1] ? 0 : row / grid[1];
+		block->index[0] = (uint32_t)(cluster - row * grid[0]);
+		block->index[1] = (uint32_t)(row - plane * grid[1]);
+		block->index[2] = (uint32_t)plane;
+		return;
+	}
 	for (int i = 0; i < 3; i++) {
-		uint32_t size = launch->cluster[i], clusters = launch->request->grid[i] / size;
+		uint32_t size = launch->cluster[i], clusters = grid[i] / size;
 		block->index[i] = (uint32_t)(cluster % clusters) * size + rank % size;
 		cluster /= clusters;
 		rank /= size;
@@ -246,7 +254,8 @@ struct round {
 	uint32_t done;           /* blocks that have ended */
 };
 
-static void run_round(struct block *block, struct round *seen)
+/* Inlined, so that what it has seen stays in registers: small blocks are faster. */
+static inline __attribute__((always_inline)) void run_round(struct block *block, struct round *seen)
 {
 	bool runnable = false;
 	for (uint32_t n = 0; n < block->warp_count; n++) {
