@@ -100,16 +100,16 @@ static bool may_stream(const uint8_t *to, const uint8_t *from, size_t bytes)
 	return bytes >= STREAM_PART && (to + bytes <= from || from + bytes <= to);
 }
 
-/* Copies one word that a stream or a kernel may wait for. Release: what was copied before is visible to who sees the word; pairs
- * with the acquire of stream/memop.c. False: the bytes are no word. */
+/* Copies one word that a stream or a kernel may write or wait for. Release: what was copied before is visible to who sees the word.
+ * Acquire and release pair with those of stream/memop.c. False: the bytes are no word. */
 static bool copy_word(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	if ((bytes != 4 && bytes != 8) || (uintptr_t)to % bytes || (uintptr_t)from % bytes)
 		return false;
 	if (bytes == 8)
-		__atomic_store_n((uint64_t *)to, *(const uint64_t *)from, __ATOMIC_RELEASE);
+		__atomic_store_n((uint64_t *)to, __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
 	else
-		__atomic_store_n((uint32_t *)to, *(const uint32_t *)from, __ATOMIC_RELEASE);
+		__atomic_store_n((uint32_t *)to, __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
 	return true;
 }
 
