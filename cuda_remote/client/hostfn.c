@@ -287,7 +287,10 @@ static int serve_leading(struct rc_session *session)
 			error = run_request(session, &leads);
 		else if (ch3_progress_wait(link->engine, -1) < 0)
 			error = -ECONNRESET;
-	return error ? error : leads ? -ECONNRESET : 0;
+	if (!leads)
+		return error;
+	leave(session); /* the other thread ends then, too */
+	return error ? error : -ECONNRESET;
 }
 
 static void *serve(void *argument)
