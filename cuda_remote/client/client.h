@@ -311,6 +311,9 @@ bool rc_track_any(const struct rc_session *session, const struct rc_track *track
 
 /* A call is about to be sent: remembers the work that it gives. Its arguments follow head. */
 void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_wire_call *head);
+/* True if a call that does not wait gives the devices no work, although other calls may be issued before it is done. It names no
+ * stream but one that it makes or ends. */
+bool rc_done_makes_or_ends(enum rc_call function);
 /* True if the call leaves nothing in a stream but work. */
 bool rc_done_leaves_work_only(enum rc_call function);
 /* True if the call, when it has succeeded, has found the per-thread default stream of link->thread_context empty. */

@@ -83,8 +83,7 @@ static bool is_settled(struct rc_session *session, enum rc_call function, const 
 	       !__atomic_load_n(&session->several, __ATOMIC_SEQ_CST);
 }
 
-/* True if a call that does not wait gives the devices no work, although other calls may be issued before it is done. */
-static bool makes_or_ends(enum rc_call function)
+bool rc_done_makes_or_ends(enum rc_call function)
 {
 	switch (function) {
 	case RC_CALL_cuEventCreate:
@@ -293,7 +292,7 @@ void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_w
 	}
 	/* The work of other calls that wait is complete when the call is answered, or it was done by another call. */
 	bool complete = head->flags & RC_CALL_WAIT && !leaves_work(function);
-	if (rc_held_note(session, function, head) || complete || is_idle(function) || makes_or_ends(function))
+	if (rc_held_note(session, function, head) || complete || is_idle(function) || rc_done_makes_or_ends(function))
 		return;
 	rc_track_note(session, &session->other, rc_track_stream(head, place_of_stream(function)), head->number);
 }

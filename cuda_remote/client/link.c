@@ -203,8 +203,10 @@ void rc_link_leave(struct rc_link *link)
 {
 	struct rc_session *session = link->session;
 	bool kept = is_reusable(link);
-	if (kept)
+	if (kept) {
 		rc_delay_leave(link);
+		link->thread_work = link->thread_done = 0; /* the next thread may use that stream in another context */
+	}
 	pthread_mutex_lock(&idle_lock);
 	kept = kept && session->idles < idle_most;
 	if (kept) {
@@ -390,6 +392,8 @@ static bool uses_thread_stream(enum rc_call function, const struct rc_wire_call 
 		return true;
 	if (at >= 0)
 		return bytes >= (size_t)at + sizeof stream && !memcmp(arguments + at, &stream, sizeof stream);
+	if (rc_done_makes_or_ends(function)) /* as with CU_EVENT_DISABLE_TIMING, which has that value */
+		return false;
 	for (size_t i = 0; at == -1 && i + sizeof stream <= bytes; i += sizeof(uint32_t))
 		if (!memcmp(arguments + i, &stream, sizeof stream))
 			return true;

@@ -510,6 +510,18 @@ static void *waits_for_own_stream(void *argument)
 	return NULL;
 }
 
+/* The same in another context. */
+static void *waits_in_context(void *argument)
+{
+	CUevent event;
+	OK(cuCtxSetCurrent(argument));
+	OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	OK(cuEventRecord(event, CU_STREAM_PER_THREAD));
+	OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+	OK(cuEventDestroy(event));
+	return NULL;
+}
+
 /* The stream is empty, but it has another attribute than that of a new thread. */
 static void *changes_own_stream(void *argument)
 {
@@ -545,6 +557,14 @@ static void empty_own_streams(void)
 	OK(cuMemcpyDtoH(&sum, counter, 4));
 	CHECK(sum == 21);
 	OK(cuMemFree(counter));
+	CUcontext another;
+	OK(cuCtxCreate(&another, NULL, 0, 0));
+	before = connects_since(0);
+	for (int i = 0; i < 20; i++)
+		run_thread(waits_in_context, i % 2 ? another : context);
+	CHECK(!kept_most() || !connects_since(before));
+	OK(cuCtxDestroy(another));
+	OK(cuCtxSetCurrent(context));
 	run_thread(changes_own_stream, NULL);
 	run_thread(finds_a_new_stream, NULL);
 }
