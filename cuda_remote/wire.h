@@ -310,13 +310,14 @@ struct rc_wire_pinned_free {
 static_assert(sizeof(struct rc_wire_pin) == 24 && sizeof(struct rc_wire_pinned) == 16 &&
 	      sizeof(struct rc_wire_copy_pinned) == 96, "wire format");
 
-/* event_elapsed: cuEventSynchronize of `event`, and the time from another event. Its answer: a float, milliseconds, as the driver
- * gives it; nothing if the driver does not give it. */
+/* event_elapsed: cuEventSynchronize of `event`, or cuStreamSynchronize, and the time from another event. Its answer: a float,
+ * milliseconds, as the driver gives it; nothing if the driver does not give it. */
 struct rc_wire_event_elapsed {
 	uint64_t event;
 	uint64_t start;
+	uint64_t stream; /* that the call waits for; 0: it waits for the event */
 };
-static_assert(sizeof(struct rc_wire_event_elapsed) == 16, "wire format");
+static_assert(sizeof(struct rc_wire_event_elapsed) == 24, "wire format");
 
 struct rc_wire_launch {
 	uint64_t function; /* client: handle */

@@ -266,8 +266,10 @@ void rc_done_note(struct rc_link *link, enum rc_call function, const struct rc_w
 		link->awaited = recording_before(argument_at(head, EVENT_AT), head->number, &link->awaited_stream);
 		return;
 	case RC_CALL_event_elapsed: {
-		uint64_t unused;
+		uint64_t unused, stream = argument_at(head, offsetof(struct rc_wire_event_elapsed, stream));
 		link->awaited = recording_before(argument_at(head, EVENT_AT), head->number, &link->awaited_stream);
+		if (stream && link->awaited_stream != stream)
+			link->awaited = 0; /* another thread has recorded the event in another stream, for which nobody waits */
 		link->awaited_start = recording_before(argument_at(head, offsetof(struct rc_wire_event_elapsed, start)), head->number,
 						       &unused);
 		return;
@@ -474,24 +476,28 @@ static bool is_untold(CUevent event, CUevent by)
  * recorded again.
  */
 
-static CUresult link_of(CUevent event, struct rc_link **link)
+static CUresult link_of_handle(enum rc_kind kind, uint64_t handle, struct rc_link **link)
 {
 	struct rc_route route = { NULL, 0, false };
-	CUresult result = rc_route_handle(&route, RC_KIND_EVENT, (uint64_t)(uintptr_t)event);
+	CUresult result = rc_route_handle(&route, kind, handle);
 	return result == CUDA_SUCCESS ? rc_link_get(&route, true, link) : result;
 }
 
-/* Waits for the event, and stores the time from start. *own: a failure is this call's; unchanged if the call was not answered. */
-static CUresult wait_and_ask(struct rc_link *link, CUevent start, CUevent end, bool *own)
+static CUresult link_of(CUevent event, struct rc_link **link)
+{
+	return link_of_handle(RC_KIND_EVENT, (uint64_t)(uintptr_t)event, link);
+}
+
+/* Waits for the stream, or if that is NULL for the event `end`, and stores the time from start. */
+static CUresult wait_and_ask(struct rc_link *link, CUstream stream, CUevent start, CUevent end)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_event_elapsed call;
-	} message = { .call = { (uint64_t)(uintptr_t)end, (uint64_t)(uintptr_t)start } };
+	} message = { .call = { (uint64_t)(uintptr_t)end, (uint64_t)(uintptr_t)start, (uint64_t)(uintptr_t)stream } };
 	float milliseconds;
 	link->awaited = link->awaited_start = 0;
 	CUresult result = rc_link_call(link, RC_CALL_event_elapsed, 0, &message.head, sizeof message, NULL, 0);
-	*own = link->head.failed == message.head.number;
 	uint64_t last = link->awaited >> BITS, first = link->awaited_start >> BITS;
 	if (result != CUDA_SUCCESS || !last || !first || link->reply_len != sizeof milliseconds)
 		return result;
@@ -515,7 +521,7 @@ static CUresult be_told(CUevent event, CUevent start, struct rc_link *link)
 	struct rc_recording *recording = rc_handle_recording((uint64_t)(uintptr_t)event);
 	if (recording)
 		__atomic_fetch_and(&recording->mark, ~(uint64_t)(COMPLETE | WAITED), __ATOMIC_SEQ_CST);
-	return start ? wait_and_ask(link, start, event, &(bool){ false }) : cuEventSynchronize(event);
+	return start ? wait_and_ask(link, NULL, start, event) : cuEventSynchronize(event);
 }
 
 /* True if one call may wait for an event of the link's session and ask for the time from start. */
@@ -539,7 +545,7 @@ CUresult event_check_synchronize(CUevent event)
 	uint64_t mark = recording_of(handle, &stream);
 	if (!start || !mark || mark & WAITED || link_of(event, &link) != CUDA_SUCCESS || !may_ask(link, start))
 		return CUDA_SUCCESS;
-	result = wait_and_ask(link, (CUevent)(uintptr_t)start, event, &(bool){ false });
+	result = wait_and_ask(link, NULL, (CUevent)(uintptr_t)start, event);
 	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
 }
 
@@ -559,10 +565,10 @@ static bool ends_with_asked(CUstream stream, struct rc_link **link, uint64_t *st
 	uint64_t mark = recording_of(*end, &recorded_in);
 	return *start && mark && !(mark & WAITED) && recorded_in == handle &&
 	       mark >> BITS == __atomic_load_n(&session->numbered, __ATOMIC_ACQUIRE) &&
-	       link_of((CUevent)(uintptr_t)*end, link) == CUDA_SUCCESS && (*link)->session == session && may_ask(*link, *start);
+	       link_of_handle(RC_KIND_STREAM, handle, link) == CUDA_SUCCESS && may_ask(*link, *start);
 }
 
-/* A wait for the event is then a wait for the stream, and brings the time. */
+/* The wait then brings the time. */
 CUresult stream_check_synchronize(CUstream stream)
 {
 	struct rc_link *link;
@@ -570,10 +576,7 @@ CUresult stream_check_synchronize(CUstream stream)
 	CUresult result = capture_check_stream(stream);
 	if (result != CUDA_SUCCESS || !ends_with_asked(stream, &link, &start, &end))
 		return result;
-	bool own = false;
-	result = wait_and_ask(link, (CUevent)(uintptr_t)start, (CUevent)(uintptr_t)end, &own);
-	if (result == CUDA_ERROR_INVALID_HANDLE && own)
-		return CUDA_SUCCESS; /* another thread has destroyed the event: the call is made */
+	result = wait_and_ask(link, stream, (CUevent)(uintptr_t)start, (CUevent)(uintptr_t)end);
 	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
 }
 

@@ -67,13 +67,10 @@ CUresult serve_stream_destroy(struct server_call *call)
 	return result;
 }
 
-CUresult serve_stream_synchronize(struct server_call *call)
+static CUresult await_stream(struct server_call *call, uint64_t named)
 {
-	struct rc_args_cuStreamSynchronize args;
 	void *stream;
-	if (!server_take_into(call, &args, sizeof args))
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(RC_KIND_STREAM, args.hStream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, named, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!driver.cuStreamSynchronize)
@@ -82,17 +79,26 @@ CUresult serve_stream_synchronize(struct server_call *call)
 	return driver.cuStreamSynchronize(stream);
 }
 
-CUresult serve_event_synchronize(struct server_call *call)
+CUresult serve_stream_synchronize(struct server_call *call)
 {
-	struct rc_args_cuEventSynchronize args;
+	struct rc_args_cuStreamSynchronize args;
+	return server_take_into(call, &args, sizeof args) ? await_stream(call, args.hStream) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult await_event(struct server_call *call, uint64_t named)
+{
 	void *event;
-	if (!server_take_into(call, &args, sizeof args))
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(RC_KIND_EVENT, args.hEvent, &event);
+	CUresult result = server_object(RC_KIND_EVENT, named, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
 	server_order_release(call);
 	return driver.cuEventSynchronize(event);
+}
+
+CUresult serve_event_synchronize(struct server_call *call)
+{
+	struct rc_args_cuEventSynchronize args;
+	return server_take_into(call, &args, sizeof args) ? await_event(call, args.hEvent) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult elapsed(float *milliseconds, CUevent start, CUevent end)
@@ -121,14 +127,9 @@ static CUresult give_elapsed(struct server_call *call, const struct rc_wire_even
 CUresult serve_event_elapsed(struct server_call *call)
 {
 	struct rc_wire_event_elapsed args;
-	void *event;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(RC_KIND_EVENT, args.event, &event);
-	if (result != CUDA_SUCCESS)
-		return result;
-	server_order_release(call);
-	result = driver.cuEventSynchronize(event);
+	CUresult result = args.stream ? await_stream(call, args.stream) : await_event(call, args.event);
 	return result == CUDA_SUCCESS ? give_elapsed(call, &args) : result;
 }
 
