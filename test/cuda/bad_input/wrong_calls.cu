@@ -403,6 +403,7 @@ static void streams()
 	WORKS();
 	cudaGraph_t graph = nullptr;
 	cudaStreamCaptureStatus status;
+	void *nothing;
 	R(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal));
 	R(cudaStreamEndCapture(stream, &graph));
 	R(cudaStreamBeginCapture(stream, (cudaStreamCaptureMode)9));
@@ -420,7 +421,7 @@ static void streams()
 	LAUNCH(add_one<<<1, 2048, 0, stream>>>(device, 1));
 	R(cudaEventQuery(event));
 	R(cudaStreamWaitEvent(stream, unrecorded, 0));
-	R(cudaMalloc((void **)&ms, 0));
+	R(cudaMalloc(&nothing, 0));
 	R(cudaStreamEndCapture(stream, &graph));
 	R(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	R(cudaEventRecord(event, stream));
