@@ -20,7 +20,7 @@ for option in "${command[@]}"; do
 done
 libraries=$top_builddir/adi/.libs
 # Many error handlers, each with a procedure of its own: so they are generated.
-handlers=500
+handlers=200
 {
 	sed "s/HANDLERS/$handlers/" "$top_srcdir/test/adi/fortran/callbacks.f90"
 	for i in $(seq "$handlers"); do
