@@ -13,11 +13,11 @@ if ! grep -q 'define HR_SANITIZED 1' "$top_builddir/config.h"; then
 		HEADRACE_TRANSPORT=$transport ranks 2 "$programs/no_memory" || fail "no_memory over $transport"
 	done
 fi
-bound=10000
-! grep -q 'define HR_SANITIZED 1' "$top_builddir/config.h" || bound=10000000
+sends=50000 bound=10000 # KB
+! grep -q 'define HR_SANITIZED 1' "$top_builddir/config.h" || sends=20000 bound=10000000
 for transport in shm tcp; do
 	for limit in 0 4M; do
-		HEADRACE_TRANSPORT=$transport HEADRACE_MPI_UNEXPECTED=$limit ranks 2 "$programs/held" 50000 $bound ||
+		HEADRACE_TRANSPORT=$transport HEADRACE_MPI_UNEXPECTED=$limit ranks 2 "$programs/held" $sends $bound ||
 			fail "held over $transport, limit $limit"
 	done
 done
