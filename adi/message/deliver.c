@@ -100,7 +100,7 @@ int adi_receive_pieces(struct adi_request *request, struct iovec *piece, int n)
 
 /* ---- rendezvous ---- */
 
-/* Receives whose payload ch3 could not accept for lack of ids. */
+/* Receives that ch3 could not accept, because no request id was free. */
 static struct adi_request *waiting, **waiting_end = &waiting;
 static bool accept_again(struct adi_task *task);
 static struct adi_task again = { .advance = accept_again };

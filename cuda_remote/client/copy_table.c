@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of the copies that are under way between host and device and whose bytes are not sent with their calls. The threads
+ * The table of copies in progress between host and device. Copies that are sent with their call are not in the table. The threads
  * that receive and send chunks find a copy here by its number, and calls that use host memory find the copies that use it.
  */
 #include "cuda_remote/client/copy.h"
@@ -79,7 +79,7 @@ void rc_copy_end(struct rc_copy *copy)
 }
 
 /*
- * Nothing that a server sends may make the client write to memory whose copy has ended. So a chunk claims its bytes
+ * Nothing that a server sends may make the client write to the memory of a copy that has ended. So a chunk claims its bytes
  * when it is announced, and the claims of a copy never exceed its size. Only the copy's own server may send it.
  * A copy that a call waits for takes chunks only from the call's own connection and only before the reply. Other copies
  * take chunks only from the data connection.

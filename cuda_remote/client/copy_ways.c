@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ways of copies between host and device whose bytes pass through this process: the calls, and when their bytes travel. */
+/* Copies between host and device that pass through this process: the calls of each way, and when the data is sent. */
 #include "cuda_remote/client/copy.h"
 
 /* ---- to the device ---- */
@@ -103,7 +103,7 @@ CUresult rc_copy_up_settled(const struct rc_route *route, const struct rc_wire_b
 
 /* ---- to the host ---- */
 
-/* A small copy, whose bytes the reply has. They are stored after those of earlier copies, which arrive before the call returns. */
+/* A small copy: the reply contains the data. It is stored after that of earlier copies, which arrives before the call returns. */
 static CUresult copy_down_reply(struct rc_link *link, struct rc_wire_call *head, const struct rc_wire_copy *call,
 				const struct rc_copy *host)
 {

@@ -107,8 +107,8 @@ static const struct rc_peer_side *side_beside(const struct rc_peer_op *op, CUcon
 	return session == op->to.session ? &op->to : session == op->from.session ? &op->from : NULL;
 }
 
-/* A copy in a default stream of two servers, whose current context is a third one of one of them. Events of that server order the
- * copy with the current context's stream, so that the two workers know all streams of the copy. */
+/* A copy in a default stream, between two servers. The current context belongs to one of them and is the context of neither side.
+ * Events of that server order the copy with the current context's stream, so that the two workers know all streams of the copy. */
 static CUresult issue_beside(struct rc_peer_op *op, const struct rc_peer_side *side, CUcontext context, CUstream stream)
 {
 	CUcontext of_side = side->context;

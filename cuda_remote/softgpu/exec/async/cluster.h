@@ -19,7 +19,7 @@ uint32_t cluster_rank(const struct block *block, uint64_t address);
 uint64_t cluster_map(const struct block *block, uint64_t address, uint32_t rank);
 /* The host address of bytes bytes at an address of shared memory (not generic); NULL if they are not all in one block's. */
 char *cluster_shared(const struct block *block, uint64_t address, uint64_t bytes);
-/* Whether the cluster has all blocks whose bits are set; otherwise false, after a fault. */
+/* Returns whether the cluster has a block for each bit that is set. If not, reports a fault. */
 bool cluster_has(struct warp *warp, const struct insn *insn, uint32_t lane, uint32_t blocks);
 /* Whether that host address is in shared memory of some block of the cluster. */
 bool cluster_holds(const struct block *block, const char *memory);

@@ -68,7 +68,7 @@ void decode_createpolicy(struct decoder *decoder)
 	decode_use(draft, 1, policy);
 }
 
-/* A predicate, whose row is filled for each launch like that of another special register. */
+/* A predicate. Its row is filled for each launch, as the rows of other special registers are. */
 struct value decode_explicit_cluster(struct decoder *decoder)
 {
 	struct value row = decode_special(decoder, SPECIAL_EXPLICIT_CLUSTER, 4);
