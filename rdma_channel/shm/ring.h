@@ -310,7 +310,7 @@ static inline uint32_t shm_sender_gap(struct shm_sender *sender, uint32_t end, u
 	return shm_slot_start(slot, sender->mask) - end;
 }
 
-/* Returns the position after a record of `lines` lines at the head, and of so many unused ones. */
+/* Returns the position after a record of `lines` lines at the head and `gap` unused lines behind it. */
 static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines, uint32_t gap, bool back)
 {
 	uint32_t next = sender->head + shm_record_step(lines) + gap;

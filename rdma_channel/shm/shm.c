@@ -46,9 +46,9 @@
 #define PREFETCH_BYTES 1024u /* of a record in place, as many lines as a processor fetches at a time */
 #define FURTHER_MOST 20u     /* after a record of more lines, none is prefetched (hr_conn_watch) */
 
-/* If short records lie so many lines behind the start of the ring, they stream. Then both sides make the pages of the ring present,
- * up to PRESENT_MOST bytes, as a stream in slots (ring.h) would touch a new page with every few records. A channel does so for
- * PRESENT_RINGS rings at a time: if it sends a few messages to each of very many peers, it touches only a small part of each ring. */
+/* Short records that lie STREAM_LINES or more behind the start of the ring are a stream. Then both sides make the ring's pages
+ * present, up to PRESENT_MOST bytes, as a stream in slots (ring.h) would touch a new page with every few records. A channel does
+ * so for PRESENT_RINGS rings at a time: if it sends a few messages to each of very many peers, it touches a small part of each. */
 #define STREAM_LINES 1024u
 #define PRESENT_MOST (1u << 20)
 #define PRESENT_RINGS 16u

@@ -13,7 +13,7 @@ static int rank, n;
 static MPI_Request *request;
 static long *value;
 
-/* The most memory that the process has had, in KB. */
+/* Returns the peak resident memory of the process, KB. */
 static long most_kb(void)
 {
 	char line[256];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A broadcast of two ranks whose counts disagree, and whose root goes on to as many collectives as it can before the receiver
- * returns. The root sleeps until the receiver ends its part of the broadcast. Then the receiver's call that wakes the root, which
- * this program replaces, returns only when the root has overwritten the slot of the broadcast in the shared segment.
+ * A broadcast of two ranks. The root's count and the receiver's count disagree, and the root starts as many further
+ * collectives as it can before the receiver returns. The root sleeps until the receiver ends its part of the broadcast.
+ * Then the receiver's call that wakes the root, which this program replaces, returns only when the root has overwritten
+ * the slot of the broadcast in the shared segment.
  */
 #define _GNU_SOURCE
 #include "../check_mpi.h"

@@ -186,8 +186,8 @@ static void modules(void)
 	EXPECT(cuMemcpyHtoD(cell, there, 16), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The first failure of calls that do not wait is told once, by the next call that waits for work, and no sooner: calls between
- * them are executed, and so is the call that tells. */
+/* The next call that waits for work, and no earlier call, returns the first failure of the calls that do not wait. It returns the
+ * failure once. This call and the calls before it are executed. */
 static void latched(void)
 {
 	CUdeviceptr device;

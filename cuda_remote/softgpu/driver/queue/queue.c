@@ -22,7 +22,7 @@ static struct {
 	CUstream first_ready;  /* most urgent first */
 	unsigned ready;        /* number of ready streams; spinning workers read it without the lock */
 	unsigned workers, sleeping, looking;
-	unsigned resting;      /* threads whose command rests: queue_rest_begin */
+	unsigned resting;      /* commands that rest: queue_rest_begin */
 	unsigned running;      /* streams in QUEUE_RUNNING whose command does not rest */
 	pthread_cond_t alone;  /* running has become 0 */
 	uint64_t ticket, next_id;

@@ -6,9 +6,9 @@
  * stream. The legacy default stream synchronizes with the blocking streams of its context (CUDA Runtime API, "Stream
  * synchronization behavior"): its command waits for the commands that they were given before, and their later commands
  * wait for it. A stream is ready when its next command may run. Worker threads take ready streams, the highest priority
- * first. Worker threads are started when they are needed. There are at most QUEUE_MAX_WORKERS, and one more for each
- * thread whose command rests (queue_rest_begin). So QUEUE_MAX_WORKERS kernels can run at once. A thread that waits for
- * a ready stream which no worker has taken runs its commands instead of sleeping.
+ * first. Worker threads are started when they are needed. There are at most QUEUE_MAX_WORKERS, so this number of kernels can
+ * run at once. The thread of a command that waits for a value or runs a host function does not count (queue_rest_begin).
+ * A thread that waits for a ready stream which no worker has taken runs its commands instead of sleeping.
  *
  * One lock guards all queues of the process. A command depends only on commands that were submitted earlier, so there
  * are no circular dependences. Any thread may call anything here.
