@@ -27,18 +27,31 @@ _Static_assert(sizeof(struct query) == 104, "the kernel's interface");
 
 #define QUERY_MAPPING _IOWR('f', 17, struct query)
 #define QUERY_VMA_SHARED 8u
+#define QUERY_COVERING_OR_NEXT_VMA 0x10u
 
-int ib_maps_find(int maps, uintptr_t at, struct ib_mapping *mapping)
+static int find(int maps, uintptr_t at, uint64_t flags, struct ib_mapping *mapping)
 {
-	struct query query = { .size = sizeof query, .query_addr = at };
+	struct query query = { .size = sizeof query, .query_flags = flags, .query_addr = at };
 	if (ioctl(maps, QUERY_MAPPING, &query))
-		return errno == ENOENT ? -ENOENT : ib_maps_find_text(maps, at, mapping);
+		return -errno;
 	*mapping = (struct ib_mapping){
 		.start = (uintptr_t)query.vma_start,
 		.end = (uintptr_t)query.vma_end,
 		.private_anonymous = query.inode == 0 && !(query.vma_flags & QUERY_VMA_SHARED),
 	};
 	return 0;
+}
+
+int ib_maps_find(int maps, uintptr_t at, struct ib_mapping *mapping)
+{
+	int error = find(maps, at, 0, mapping);
+	return error && error != -ENOENT ? ib_maps_find_text(maps, at, mapping) : error;
+}
+
+int ib_maps_next(int maps, uintptr_t at, struct ib_mapping *mapping)
+{
+	int error = find(maps, at, QUERY_COVERING_OR_NEXT_VMA, mapping);
+	return error && error != -ENOENT ? ib_maps_next_text(maps, at, mapping) : error;
 }
 
 static uint64_t number(const char **text, unsigned base)
@@ -66,7 +79,7 @@ static struct ib_mapping parse(const char *line)
 	return mapping;
 }
 
-int ib_maps_find_text(int maps, uintptr_t at, struct ib_mapping *mapping)
+int ib_maps_next_text(int maps, uintptr_t at, struct ib_mapping *mapping)
 {
 	char text[8192]; /* a line contains a path of up to 4096 bytes, so it fits */
 	size_t len = 0;
@@ -86,8 +99,6 @@ int ib_maps_find_text(int maps, uintptr_t at, struct ib_mapping *mapping)
 			struct ib_mapping found = parse(line);
 			if (found.end <= at)
 				continue;
-			if (found.start > at)
-				return -ENOENT;
 			*mapping = found;
 			return 0;
 		}
@@ -98,4 +109,15 @@ int ib_maps_find_text(int maps, uintptr_t at, struct ib_mapping *mapping)
 			return -EIO; /* not in the format that this function expects: no line is that long */
 		memmove(text, line, len);
 	}
+}
+
+int ib_maps_find_text(int maps, uintptr_t at, struct ib_mapping *mapping)
+{
+	struct ib_mapping found;
+	int error = ib_maps_next_text(maps, at, &found);
+	if (!error && found.start > at)
+		error = -ENOENT;
+	if (!error)
+		*mapping = found;
+	return error;
 }

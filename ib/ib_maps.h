@@ -18,4 +18,8 @@ struct ib_mapping {
 int ib_maps_find(int maps, uintptr_t at, struct ib_mapping *mapping);
 int ib_maps_find_text(int maps, uintptr_t at, struct ib_mapping *mapping);
 
+/* The same for the first mapping that ends after an address. -ENOENT: there is none. */
+int ib_maps_next(int maps, uintptr_t at, struct ib_mapping *mapping);
+int ib_maps_next_text(int maps, uintptr_t at, struct ib_mapping *mapping);
+
 #endif

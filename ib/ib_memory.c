@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -47,6 +48,7 @@ struct watch {
 	uint64_t epoch;       /* 0: closed */
 	int uffd, stop, maps;
 	pthread_t reader;
+	sem_t reader_done;    /* posted by the reader when it needs the descriptors no more */
 	bool telling;         /* the reader is reading events or calling `lost`; atomic */
 	struct ib_memory_user *users;
 	unsigned unmaps, removes; /* number of events of these kinds so far */
@@ -196,10 +198,12 @@ static void *reader(void *unused)
 		if (poll(fds, 2, -1) < 0)
 			continue;
 		if (fds[1].revents)
-			return NULL;
+			break;
 		if (fds[0].revents)
 			take_events();
 	}
+	sem_post(&watch->reader_done);
+	return NULL;
 }
 
 /* ---- opening and closing ---- */
@@ -260,6 +264,7 @@ static int start_reader(void)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
+	sem_init(&watch->reader_done, 0, 0);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, READER_STACK);
 	/* Block all signals in the reader: a signal handler of the program could unmap memory, and would then wait for
@@ -292,19 +297,26 @@ static int prove(void)
 	return error ? error : told ? 0 : -ENOTSUP;
 }
 
-static void stop_reader(void)
-{
-	uint64_t one = 1;
-	ssize_t done = write(watch->stop, &one, sizeof one); /* into an empty eventfd: cannot fail */
-	(void)done;
-	pthread_join(watch->reader, NULL);
-}
-
 static void close_descriptors(void)
 {
 	close(watch->maps);
 	close(watch->stop);
 	close(watch->uffd);
+}
+
+/* Closes the descriptors before the reader ends. The end of a thread gives its stack back (madvise). If the stack is
+ * in a mapping that is still watched, because a page of the same mapping was watched before, then the reader would wait
+ * for its own event to be read. */
+static void stop_reader(void)
+{
+	uint64_t one = 1;
+	ssize_t done = write(watch->stop, &one, sizeof one); /* into an empty eventfd: cannot fail */
+	(void)done;
+	while (sem_wait(&watch->reader_done)) /* interrupted by a signal */
+		continue;
+	close_descriptors();
+	pthread_join(watch->reader, NULL);
+	sem_destroy(&watch->reader_done);
 }
 
 static int open_descriptors(void)
@@ -334,7 +346,6 @@ static int watch_open(void)
 	error = prove();
 	if (error) {
 		stop_reader();
-		close_descriptors();
 		return error;
 	}
 	static uint64_t opened;
@@ -343,13 +354,14 @@ static int watch_open(void)
 }
 
 /* Unregisters all ranges. Closing the descriptor is not enough: while a forked child has a copy of it, the kernel would
- * go on sending events, and threads that unmap memory would wait for ever as no reader reads them. */
+ * go on sending events, and threads that unmap memory would wait for ever as no reader reads them. A range may have
+ * holes: if the reader has read the event of an unmapping, but waits for the lock, the range is still recorded. */
 static void unregister_all(void)
 {
 	for (unsigned i = 0; i < watch->n_ranges; i++) {
-		uintptr_t at = watch->range[i].start;
+		uintptr_t at = watch->range[i].start, end = watch->range[i].end;
 		struct ib_mapping mapping;
-		while (at < watch->range[i].end && !ib_maps_find(watch->maps, at, &mapping)) {
+		while (at < end && !ib_maps_next(watch->maps, at, &mapping) && mapping.start < end) {
 			struct uffdio_range range = { mapping.start, mapping.end - mapping.start };
 			if (mapping.private_anonymous)
 				ioctl(watch->uffd, UFFDIO_UNREGISTER, &range);
@@ -370,7 +382,6 @@ static void watch_close(void)
 		continue;
 	stop_reader();
 	watch->epoch = 0;
-	close_descriptors();
 }
 
 /* ---- the interface ---- */

@@ -136,6 +136,17 @@ START_TEST(both_ways_to_ask_for_a_mapping_agree)
 	ck_assert_uint_ge(n, 7);
 	ck_assert(private >= 4 && private < n);
 	ck_assert_int_eq(ib_maps_find(maps, (uintptr_t)at_page(2), &query), -ENOENT);
+	for (unsigned page = 0; page < 6; page++) {
+		ck_assert_int_eq(ib_maps_next(maps, (uintptr_t)at_page(page), &query), 0);
+		ck_assert_int_eq(ib_maps_next_text(maps, (uintptr_t)at_page(page), &text), 0);
+		ck_assert_uint_eq(query.start, text.start);
+		ck_assert_uint_eq(query.end, text.end);
+		ck_assert_uint_gt(query.end, (uintptr_t)at_page(page));
+	}
+	ck_assert_int_eq(ib_maps_next(maps, (uintptr_t)at_page(2), &query), 0);
+	ck_assert_uint_eq(query.start, (uintptr_t)at_page(4));
+	ck_assert_int_eq(ib_maps_next(maps, UINTPTR_MAX - 8192, &query), -ENOENT);
+	ck_assert_int_eq(ib_maps_next_text(maps, UINTPTR_MAX - 8192, &text), -ENOENT);
 	close(maps);
 }
 END_TEST

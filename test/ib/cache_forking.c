@@ -4,6 +4,8 @@
 
 #include "test/ib/cache.h"
 
+#include "ib/ib_memory.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -98,6 +100,30 @@ START_TEST(memory_can_be_unmapped_when_only_a_child_has_the_watch)
 }
 END_TEST
 
+/* The close comes between the moment when the reader has read the event of an unmapping and the moment when it takes the
+ * range out of its list: the rest of the mapping must not stay watched. */
+START_TEST(memory_behind_a_hole_is_unwatched_at_the_close)
+{
+	for (int i = 0; i < 20; i++) {
+		map(0, 8);
+		use_pages(0, 8);
+		pid_t child = fork();
+		if (child == 0) {
+			pause();
+			_exit(0);
+		}
+		ib_memory_lock();
+		unmap(0, 1); /* returns when the reader has read the event; then the reader waits for the lock */
+		ib_memory_unlock();
+		ib_cache_close(cache);
+		munmap(at_page(4), 4 * PAGE);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		open_with("100", "1G");
+	}
+}
+END_TEST
+
 /* ---- */
 
 void add_forking(TCase *tests)
@@ -107,4 +133,5 @@ void add_forking(TCase *tests)
 	tcase_add_test(tests, a_child_may_have_a_cache_of_its_own);
 #endif
 	tcase_add_test(tests, memory_can_be_unmapped_when_only_a_child_has_the_watch);
+	tcase_add_test(tests, memory_behind_a_hole_is_unwatched_at_the_close);
 }
