@@ -133,11 +133,13 @@ static void force(const char *text, size_t len)
 		forced[collective] = 1 + algorithm;
 		return;
 	}
-	char valid[512];
+	char valid[1024] = "";
 	size_t used = 0;
-	for (size_t i = 0; i < LINES && used < sizeof valid - 64; i++)
-		used += (size_t)snprintf(valid + used, sizeof valid - used, " %s=%s", collective_name[table[i].collective],
-					 algorithm_name[table[i].algorithm]);
+	for (int c = 0; c < ADI_COLLECTIVES; c++)
+		for (int a = 0; a < ADI_ALGORITHMS; a++)
+			if (in_table(c, a) && used < sizeof valid - 64)
+				used += (size_t)snprintf(valid + used, sizeof valid - used, " %s=%s", collective_name[c],
+							 algorithm_name[a]);
 	hr_log(HR_LOG_ERROR, "%s: %.*s is ignored; valid entries, separated by commas:%s", algorithm_setting.variable, (int)len,
 	       text, valid);
 }

@@ -7,8 +7,10 @@
 #include "adi/core/info_env.h"
 #include "adi/message/request.h"
 #include "adi/window/window.h"
+#include "rdma_channel/base/setting.h"
 #include "rdma_channel/card.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -65,6 +67,21 @@ static int start_engine(hr_card_t *card)
 	return error ? error : adi_windows_start();
 }
 
+/* Logs every setting that has an invalid number. Some are read only when they are needed; a wrong value would show late or
+ * never. Units read the settings whose default is a word, such as auto. */
+static int check_settings(void)
+{
+	const struct hr_setting *const *all;
+	size_t n = hr_setting_list(&all);
+	int error = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t number;
+		if (all[i]->max && isdigit((unsigned char)*all[i]->default_value) && hr_setting_u64(all[i], &number))
+			error = -EINVAL;
+	}
+	return error;
+}
+
 /* Every failure ends the process, so nothing is undone. */
 int adi_job_start(void)
 {
@@ -72,6 +89,9 @@ int adi_job_start(void)
 	int error = adi_launch_init(&adi_job.rank, &adi_job.size, &adi_job.local_size);
 	if (error)
 		return adi_error_below(error, "the process manager");
+	error = check_settings();
+	if (error)
+		return adi_error_below(error, "reading the settings");
 	adi_job.oversubscribed = adi_job.local_size > sysconf(_SC_NPROCESSORS_ONLN);
 	error = start_engine(&card);
 	if (error)

@@ -32,3 +32,12 @@ while HEADRACE_MPI_ALGORITHM=$(algorithm $((turns + 1))) && [ -n "$HEADRACE_MPI_
 	done
 done
 [ "$turns" -ge 4 ] || fail "the table of headrace-info has only $turns algorithms for a collective: $table"
+
+# A word that names no algorithm is ignored, and each rank's log lists every valid entry, once.
+HEADRACE_MPI_ALGORITHM=alltoall=none ranks 2 "$programs/ring" 1 >"$scratch/out" 2>&1 || fail "a word that names no algorithm"
+for entry in $(awk 'NF >= 4 && $2 ~ /^(any|[0-9]+)$/ { print $1 "=" $4 }' <<<"$table" | sort -u); do
+	[ "$(grep 'alltoall=none is ignored' "$scratch/out" | tr ' ' '\n' | grep -cFx "$entry")" = 2 ] || {
+		cat "$scratch/out"
+		fail "the valid entries do not have $entry once"
+	}
+done
