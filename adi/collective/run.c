@@ -146,7 +146,7 @@ static int error_text(const struct adi_schedule *schedule, int class)
 	case MPI_SUCCESS: return class;
 	case MPI_ERR_PROC_ABORTED: return adi_error(class, "a process of communicator %s has ended", comm->name);
 	case MPI_ERR_TRUNCATE:
-		return adi_error(class, "a message has not the length that its receiver expects; counts and datatypes of all "
+		return adi_error(class, "a message does not have the length that its receiver expects; counts and datatypes of all "
 				 "processes of communicator %s must agree", comm->name);
 	default: return adi_error(class, "a message between processes of communicator %s has failed", comm->name);
 	}
