@@ -23,19 +23,21 @@
 /* Copies n bytes; the two ranges do not overlap. from and to may be NULL if n is 0. */
 static inline void hr_copy(void *to, const void *from, size_t n)
 {
-	if (n > 64)
-		memcpy(to, from, n);
-	else if (n > 32)
-		HR_COPY_ENDS(to, from, n, 32);
-	else if (n > 16)
-		HR_COPY_ENDS(to, from, n, 16);
-	else if (n >= 8)
+	if (n - 8 <= 8) { /* the most frequent case */
 		HR_COPY_ENDS(to, from, n, 8);
-	else if (n >= 4)
+	} else if (n > 64) {
+		memcpy(to, from, n);
+	} else if (n > 32) { /* in parts of 16 bytes, as the compiler would pass 32 through the stack */
+		HR_COPY_ENDS(to, from, 32, 16);
+		HR_COPY_ENDS((uint8_t *)to + n - 32, (const uint8_t *)from + n - 32, 32, 16);
+	} else if (n > 16) {
+		HR_COPY_ENDS(to, from, n, 16);
+	} else if (n >= 4) {
 		HR_COPY_ENDS(to, from, n, 4);
-	else
+	} else {
 		for (size_t i = 0; i < n; i++)
 			((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
+	}
 }
 
 #endif

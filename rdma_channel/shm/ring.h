@@ -126,6 +126,7 @@ struct shm_sender {
 	struct shm_control *control;
 	uint8_t *lines;
 	uint32_t mask; /* number of lines - 1 */
+	uint32_t spreads_below; /* lines: slots are used while less of the ring is in use */
 	uint32_t head; /* position of the next record */
 	uint32_t tail; /* every line before this position is free: from control->tail or from an echo */
 	uint32_t loaded; /* control->tail as last loaded */
@@ -287,21 +288,27 @@ static inline void shm_sender_zero(struct shm_sender *sender, uint32_t position)
 	__atomic_store_n(shm_sender_word(sender, position), 0, __ATOMIC_RELAXED);
 }
 
+/* Returns spreads_below of a ring. */
+static inline uint32_t shm_spreads_below(uint32_t mask)
+{
+	uint32_t quarter = (mask + 1) / 4;
+	return quarter < SHM_SLOTS_LEAST ? 0 : quarter;
+}
+
 /* Returns whether the record after one of `lines` lines should start in the next slot. Then there is room for it: a quarter of the
  * ring, the longest such record, the lines up to the place of the slot after the next, and the spare lines are less than a ring. */
-static inline bool shm_sender_spreads(struct shm_sender *sender, uint32_t lines)
+static inline __attribute__((always_inline)) bool shm_sender_spreads(struct shm_sender *sender, uint32_t lines)
 {
-	uint32_t quarter = (sender->mask + 1) / 4;
-	if (lines > SHM_SLOT_MOST || quarter < SHM_SLOTS_LEAST)
+	if (lines > SHM_SLOT_MOST)
 		return false;
-	if (sender->head - sender->tail < quarter)
+	if (__builtin_expect(sender->head - sender->tail < sender->spreads_below, 1))
 		return true;
-	return shm_sender_refresh(sender) && sender->head - sender->tail < quarter;
+	return sender->spreads_below && shm_sender_refresh(sender) && sender->head - sender->tail < sender->spreads_below;
 }
 
 /* Returns how many lines stay unused before the next slot, if a record of `lines` lines ends at this position. Fetches the lines of
  * a later record. */
-static inline uint32_t shm_sender_gap(struct shm_sender *sender, uint32_t end, uint32_t lines)
+static inline __attribute__((always_inline)) uint32_t shm_sender_gap(struct shm_sender *sender, uint32_t end, uint32_t lines)
 {
 	uint32_t step = shm_slots_of(lines), slot = ((end + SHM_SLOT - 1) / SHM_SLOT + step - 1) & ~(step - 1);
 	uint8_t *ahead = (uint8_t *)shm_sender_word(sender, shm_slot_start(slot + SHM_WRITE_AHEAD * step, sender->mask));
@@ -325,12 +332,14 @@ static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines
 _Static_assert(SHM_SLOTS_LEAST + SHM_SLOT_MOST + 3 * SHM_SLOT + SHM_SPARE <= 4 * SHM_SLOTS_LEAST, "room for a gap");
 _Static_assert(3 * SHM_SLOT / SHM_PAIR <= SHM_GAP_MOST, "bits for a gap");
 
-/* Publishes the next record, whose length bytes of payload are in place at this offset. kind: 0, SHM_OFFER or SHM_RESTART,
- * and SHM_BACK if the sender may go back, because the caller puts no other record now. other: of the other direction. */
+/* Publishes the next record, whose length bytes of payload are in place at this offset. lines: of the record; if it is a constant,
+ * most of the conditions below are too. kind: 0, SHM_OFFER or SHM_RESTART, and SHM_BACK if the sender may go back, because the
+ * caller puts no other record now. other: of the other direction. */
 static inline __attribute__((always_inline)) void
-shm_sender_publish(struct shm_sender *sender, const struct shm_receiver *other, uint32_t offset, uint32_t length, uint32_t kind)
+shm_sender_publish_lines(struct shm_sender *sender, const struct shm_receiver *other, uint32_t offset, uint32_t length,
+			 uint32_t lines, uint32_t kind)
 {
-	uint32_t lines = shm_record_lines(offset, length), head = sender->head;
+	uint32_t head = sender->head;
 	/* Whether single messages are exchanged. */
 	bool alone = kind & SHM_BACK && shm_sender_alone(sender, lines);
 	bool back = alone && (head & sender->mask) >= SHM_BACK_LINES;
@@ -356,6 +365,12 @@ shm_sender_publish(struct shm_sender *sender, const struct shm_receiver *other, 
 	 * records would wait for this line. */
 	if (lines == 1 && alone)
 		shm_sender_zero(sender, next + SHM_PAIR);
+}
+
+static inline __attribute__((always_inline)) void
+shm_sender_publish(struct shm_sender *sender, const struct shm_receiver *other, uint32_t offset, uint32_t length, uint32_t kind)
+{
+	shm_sender_publish_lines(sender, other, offset, length, shm_record_lines(offset, length), kind);
 }
 
 /* ---- receiver ---- */

@@ -315,6 +315,7 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	conn->out.lines = conn->out_segment.map;
 	conn->out.mask = bytes / SHM_LINE - 1;
 	conn->out.head = conn->out.tail = conn->out.loaded = SHM_FIRST_POSITION;
+	conn->out.spreads_below = shm_spreads_below(conn->out.mask);
 	conn->out.unclean = calloc(bytes / SHM_LINE / 64, sizeof *conn->out.unclean);
 	return conn->out.unclean ? 0 : -ENOMEM;
 }
@@ -971,12 +972,20 @@ static int shm_get(void *data, const struct iovec *iov, int n, size_t *delivered
 
 /* ---- records in place (upper.h) ---- */
 
+/* Returns whether put fails, or bytes that put has not accepted must go before a record in place. */
+static inline bool is_put_only(const struct shm_conn *conn)
+{
+	/* Without branches, as this is tested for each short message. */
+	uint64_t errors = (unsigned)conn->put_error | (unsigned)conn->ended;
+	return errors | (conn->sent ^ conn->accepted) | conn->by_ring | conn->restart;
+}
+
 /* Returns the memory for the `len` bytes of payload of the next record, and its offset in the record. NULL: the ring has no room,
  * or no record may be put now. */
 static inline __attribute__((always_inline)) uint8_t *place_record(struct shm_conn *conn, size_t front, size_t len, uint32_t *offset)
 {
 	struct shm_sender *out = &conn->out;
-	if (conn->put_error || conn->ended || is_ahead(conn) || conn->by_ring)
+	if (is_put_only(conn))
 		return NULL;
 	shm_sender_hear(out, &conn->in);
 	*offset = shm_payload_offset((uint32_t)front, (uint32_t)len);
@@ -1023,9 +1032,9 @@ static void shm_fill(void *data, void *to, const void *from, size_t len)
 }
 
 /* Publishes a record whose payload is in place. */
-static inline __attribute__((always_inline)) void commit(struct shm_conn *conn, uint32_t offset, uint32_t len)
+static inline __attribute__((always_inline)) void commit(struct shm_conn *conn, uint32_t offset, uint32_t len, uint32_t lines)
 {
-	shm_sender_publish(&conn->out, &conn->in, offset, len, SHM_BACK);
+	shm_sender_publish_lines(&conn->out, &conn->in, offset, len, lines, SHM_BACK);
 	conn->put_was_short = false;
 	conn->was_answered = false;
 	wake_if_armed(conn, &conn->out.control->get_armed);
@@ -1036,15 +1045,31 @@ static inline __attribute__((always_inline)) void commit(struct shm_conn *conn, 
 static void shm_commit(void *data, size_t len)
 {
 	struct shm_conn *conn = data;
-	commit(conn, conn->reserved, (uint32_t)len);
+	commit(conn, conn->reserved, (uint32_t)len, shm_record_lines(conn->reserved, (uint32_t)len));
 }
 
-/* Does the work of shm_reserve and shm_commit in one call; most short messages are put in this way. It makes as few stores as
- * possible: a store into a line that was last in the receiver's cache waits, and the processor's queue of stores limits how many
- * such stores wait at the same time. */
-static bool shm_post(void *data, const void *front, size_t front_len, const void *payload, size_t len)
+/* shm_post of a record of one line, whose number of lines and offset are constants for the compiler. */
+static inline __attribute__((always_inline)) bool
+post_line(struct shm_conn *conn, const void *front, size_t front_len, const void *payload, size_t len)
 {
-	struct shm_conn *conn = data;
+	struct shm_sender *out = &conn->out;
+	if (__builtin_expect(is_put_only(conn), 0))
+		return false;
+	shm_sender_hear(out, &conn->in);
+	/* A record of one line always fits before the end of the ring. */
+	if (shm_sender_free(out) < 1 + SHM_SPARE && (!shm_sender_refresh(out) || shm_sender_free(out) < 1 + SHM_SPARE))
+		return false;
+	uint8_t *at = (uint8_t *)shm_sender_word(out, out->head) + 8;
+	hr_copy(at, front, front_len);
+	hr_copy(at + front_len, payload, len);
+	commit(conn, 8, (uint32_t)(front_len + len), 1);
+	return true;
+}
+
+/* The same of a record of several lines. */
+static __attribute__((noinline)) bool
+post_lines(struct shm_conn *conn, const void *front, size_t front_len, const void *payload, size_t len)
+{
 	uint32_t offset, bytes = (uint32_t)(front_len + len);
 	uint8_t *at = place_record(conn, front_len < SHM_FRONT_MAX ? front_len : SHM_FRONT_MAX, bytes, &offset);
 	if (!at)
@@ -1064,8 +1089,17 @@ static bool shm_post(void *data, const void *front, size_t front_len, const void
 	}
 	hr_copy(at, front, front_len);
 	hr_copy(at + front_len, from, len);
-	commit(conn, offset, bytes);
+	commit(conn, offset, bytes, shm_record_lines(offset, bytes));
 	return true;
+}
+
+/* Does the work of shm_reserve and shm_commit in one call; most short messages are put in this way. It makes as few stores as
+ * possible: a store into a line that was last in the receiver's cache waits, and the processor's queue of stores limits how many
+ * such stores wait at the same time. */
+static bool shm_post(void *data, const void *front, size_t front_len, const void *payload, size_t len)
+{
+	return front_len + len <= SHM_INLINE_MAX ? post_line(data, front, front_len, payload, len) :
+						   post_lines(data, front, front_len, payload, len);
 }
 
 /* All lines at once: the caller reads the first ones before it knows where to copy the others. */
