@@ -2,8 +2,6 @@
 /* Moves the data of matched messages into the buffers of their receives. */
 #include "adi/message/internal.h"
 
-#include "rdma_channel/base/copy.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,13 +43,6 @@ void adi_receive_complete(struct adi_request *request, int error)
 
 void adi_receive_bytes(struct adi_request *request, const void *bytes)
 {
-	if (request->flat && request->bytes <= request->capacity) {
-		hr_copy(request->data, bytes, request->bytes);
-		request->complete = true;
-		if (request->freed)
-			adi_request_drop(request);
-		return;
-	}
 	request->class = unpack(request, bytes, wanted(request));
 	adi_receive_complete(request, 0);
 }

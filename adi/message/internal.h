@@ -139,8 +139,41 @@ static inline void adi_receive_claim(struct adi_request *request, const struct a
 /* ---- send.c and receives ---- */
 
 /* Sets all fields of a message but those of the object and of a persistent request. The rank is valid. */
-void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm *comm, uint32_t context, int rank, int tag,
-			 const void *buf, MPI_Count count, struct adi_type *type);
+static inline void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm *comm, uint32_t context, int rank,
+				       int tag, const void *buf, MPI_Count count, struct adi_type *type)
+{
+	request->kind = kind;
+	request->comm = comm;
+	request->buf = (void *)(uintptr_t)buf;
+	request->count = count;
+	request->type = type;
+	request->capacity = (size_t)count * (size_t)type->size;
+	request->flat = type->contiguous || request->capacity == 0;
+	request->data = (char *)((uintptr_t)buf + (uintptr_t)type->true_lb);
+	request->send = NULL;
+	request->rndv = NULL;
+	request->held = NULL;
+	request->posted = request->withheld = request->sent_at_once = request->cancelling = false;
+	request->context = context;
+	request->rank = rank;
+	request->tag = tag;
+	request->node.key.number = 0;
+}
+/* Starts a prepared receive, which may have been started before. */
+static inline void adi_receive_go(struct adi_request *request)
+{
+	request->complete = request->cancelled = false;
+	request->class = MPI_SUCCESS;
+	request->bytes = 0;
+	request->node.key.context = request->context;
+	request->node.key.tag = request->tag;
+	if (!ADI_LIKELY(request->rank != MPI_PROC_NULL)) {
+		request->complete = true;
+		return;
+	}
+	request->node.key.source = request->rank == MPI_ANY_SOURCE ? MPI_ANY_SOURCE : adi_comm_world(request->comm, request->rank);
+	adi_receive_post(request);
+}
 /* Starts a prepared message, which may have been started before. */
 void adi_message_go(struct adi_request *request, enum adi_send_mode mode);
 void adi_send_complete(struct adi_request *request, int class);
@@ -304,14 +337,10 @@ void adi_hold_end(void);
 /* A request that is complete and that nobody frees: for operations that end at once. */
 extern struct adi_request adi_request_none;
 
-/* Returns a complete request for the latest message to a world rank. It names the message for MPI_Cancel. */
-struct adi_request *adi_request_sent(int world);
 /* Notes which message a request has sent, for MPI_Cancel. */
 void adi_request_number(struct adi_request *request);
 /* From the pool; only the object is initialised, all else is zero. NULL: no memory. */
 struct adi_request *adi_request_take(void);
-/* From the pool, for a message: the caller calls adi_message_prepare, which initialises the other fields. NULL: no memory. */
-struct adi_request *adi_request_take_message(void);
 int adi_error_no_request(void) __attribute__((cold));
 /* Initialises the fields of a message that adi_message_prepare and adi_message_go do not set, but for the object. */
 static inline void adi_message_begin(struct adi_request *request)
@@ -320,8 +349,100 @@ static inline void adi_message_begin(struct adi_request *request)
 	request->of = NULL;
 	request->owner = NULL;
 }
-/* Makes the request of a message hold references to its communicator and type. */
-void adi_request_own(struct adi_request *request);
+
+/*
+ * The pool of requests. A request in the pool has the values of adi_request_make_sent, so that adi_request_sent has little to
+ * store: its stores come between those of messages into shared memory, and delay them (docs/decisions/shared-memory.md).
+ */
+extern struct adi_request *adi_request_pool;
+extern int adi_requests_taken; /* requests that are not in the pool */
+bool adi_request_pool_grow(void) __attribute__((cold));
+
+/* Gives a request the values of a complete send. */
+static inline void adi_request_make_sent(struct adi_request *request, uint16_t generation)
+{
+	request->object = (struct adi_object){ 0, 1, 0, 0, generation };
+	request->kind = ADI_SEND;
+	request->complete = true;
+	request->cancelled = request->persistent = request->active = request->freed = request->owned = false;
+	request->flat = request->posted = request->withheld = false;
+	request->sent_at_once = true;
+	request->cancelling = false;
+	request->class = MPI_SUCCESS;
+	request->comm = NULL;
+	request->of = NULL;
+	request->owner = NULL;
+	request->type = NULL;
+	request->send = NULL;
+}
+
+/* Takes a request from the pool. The caller sets the object's magic and the fields that differ. NULL: no memory. */
+static inline struct adi_request *adi_request_from_pool(void)
+{
+	struct adi_request *request = adi_request_pool;
+	if (!ADI_LIKELY(request)) {
+		if (!adi_request_pool_grow())
+			return NULL;
+		request = adi_request_pool;
+	}
+	adi_request_pool = request->next;
+	adi_requests_taken++;
+	return request;
+}
+
+/* From the pool, for a message: the caller calls adi_message_prepare, which initialises the other fields. NULL: no memory. */
+static inline struct adi_request *adi_request_take_message(void)
+{
+	struct adi_request *request = adi_request_from_pool();
+	if (!ADI_LIKELY(request))
+		return NULL;
+	request->object.magic = ADI_MAGIC + ADI_REQUEST;
+	request->sent_at_once = false;
+	return request;
+}
+
+/* Returns a complete request for the message with this number to a world rank. It names the message for MPI_Cancel. */
+static inline struct adi_request *adi_request_sent(int world, uint64_t number)
+{
+	struct adi_request *request = adi_request_from_pool();
+	if (!ADI_LIKELY(request))
+		return &adi_request_none; /* without memory, the message cannot be cancelled */
+	request->object.magic = ADI_MAGIC + ADI_REQUEST;
+	request->world = world;
+	request->number = number;
+	return request;
+}
+
+/* Whether adi_request_recycle may free a complete request. */
+static inline bool adi_request_is_plain(const struct adi_request *request)
+{
+	return !(request->persistent | request->owned | (uintptr_t)request->of | (unsigned)request->object.number);
+}
+
+/* Frees a request without an error, complete, plain and not freed by the program; not adi_request_none. */
+static inline void adi_request_recycle(struct adi_request *request)
+{
+	request->object.magic = 0;
+	request->object.generation = (request->object.generation + 2) % ADI_REQUEST_ALIGN;
+	if (!request->sent_at_once) { /* the other fields have the values of adi_request_make_sent already */
+		request->kind = ADI_SEND;
+		request->cancelled = request->flat = false;
+		request->sent_at_once = true;
+		request->comm = NULL;
+		request->type = NULL;
+	}
+	request->next = adi_request_pool;
+	adi_request_pool = request;
+	adi_requests_taken--;
+}
+
+void adi_request_own_any(struct adi_request *request);
+/* Makes the request of a message hold references to its communicator and type. Predefined objects are never freed. */
+static inline void adi_request_own(struct adi_request *request)
+{
+	if (!ADI_LIKELY((!request->comm || request->comm->object.constant) && (!request->type || request->type->object.constant)))
+		adi_request_own_any(request);
+}
 /* What happens with a request that the program has freed when it completes. */
 void adi_request_drop(struct adi_request *request);
 /* Fills the status of a complete request. Returns the error class of the request's own status function. */

@@ -4,6 +4,7 @@
 #include "adi/message/internal.h"
 #include "adi/message/statistics.h"
 
+#include "rdma_channel/base/copy.h"
 #include "rdma_channel/base/log.h"
 
 #include <errno.h>
@@ -169,7 +170,12 @@ static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t head
 	if (request) {
 		adi_receive_claim(request, &key, bytes);
 		adi_flow_consumed(key.source, bytes);
-		adi_receive_bytes(request, payload);
+		if (!ADI_LIKELY(request->flat && bytes <= request->capacity && !request->freed)) {
+			adi_receive_bytes(request, payload);
+			return 1;
+		}
+		hr_copy(request->data, payload, bytes);
+		request->complete = true;
 		return 1;
 	}
 	struct adi_unexpected *message = adi_unexpected_append(&key, bytes, bytes);

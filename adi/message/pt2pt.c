@@ -44,17 +44,18 @@ static __attribute__((noinline)) int send_otherwise(const void *buf, MPI_Count c
 	return class;
 }
 
-/* Sends a short message of contiguous data to another process, if that is possible at once. The arguments are valid. False:
- * nothing has happened. */
-static inline bool send_at_once(const void *buf, MPI_Count count, const struct adi_type *type, int dest, int tag,
-				const struct adi_comm *comm)
+/* Sends a short message of contiguous data to another process, if that is possible at once. The arguments are valid. Returns the
+ * process, or NULL: nothing has happened. */
+static inline const struct adi_peer *send_at_once(const void *buf, MPI_Count count, const struct adi_type *type, int dest, int tag,
+						  const struct adi_comm *comm)
 {
 	if (!ADI_LIKELY(dest >= 0 && type->contiguous))
-		return false;
+		return NULL;
 	const struct adi_peer *peer = &adi_job.peer[adi_comm_world(comm, dest)];
-	return ADI_LIKELY(peer->vc != NULL) &&
-	       adi_send_short(peer, comm->context, tag, (char *)((uintptr_t)buf + (uintptr_t)type->true_lb),
-			      (size_t)count * (size_t)type->size);
+	bool sent = ADI_LIKELY(peer->vc != NULL) &&
+		    adi_send_short(peer, comm->context, tag, (char *)((uintptr_t)buf + (uintptr_t)type->true_lb),
+				   (size_t)count * (size_t)type->size);
+	return sent ? peer : NULL;
 }
 
 static __attribute__((noinline)) int send_blocking(const void *buf, MPI_Count count, struct adi_type *type, int dest, int tag,
@@ -81,7 +82,7 @@ static inline int send_standard(const void *buf, MPI_Count count, struct adi_typ
 				struct adi_comm *comm)
 {
 	int class = adi_check_send(buf, count, datatype, dest, tag, comm);
-	if (class || ADI_LIKELY(send_at_once(buf, count, datatype, dest, tag, comm)))
+	if (class || ADI_LIKELY(send_at_once(buf, count, datatype, dest, tag, comm) != NULL))
 		return class;
 	return send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_STANDARD);
 }
@@ -124,18 +125,17 @@ int mpi_recv(void *buf, MPI_Count count, struct adi_type *datatype, int source, 
 
 /* ---- nonblocking ---- */
 
-/* Makes a request of the arguments and starts it. */
-static int start(int kind, const void *buf, MPI_Count count, struct adi_type *type, int rank, int tag, struct adi_comm *comm,
-		 enum adi_send_mode mode, MPI_Request *handle)
+/* Makes a request of the arguments and starts a send. */
+static __attribute__((noinline)) int start(const void *buf, MPI_Count count, struct adi_type *type, int rank, int tag,
+					   struct adi_comm *comm, enum adi_send_mode mode, MPI_Request *handle)
 {
 	struct adi_request *request = adi_request_take_message();
 	if (!request)
 		return adi_error_no_request();
-	adi_message_prepare(request, kind, comm, comm->context, rank, tag, buf, count, type);
+	adi_message_prepare(request, ADI_SEND, comm, comm->context, rank, tag, buf, count, type);
 	adi_message_go(request, mode);
-	if (kind == ADI_SEND)
-		adi_request_number(request);
-	if (kind == ADI_SEND && request->complete && !request->class)
+	adi_request_number(request);
+	if (request->complete && !request->class)
 		request->comm = NULL, request->type = NULL; /* needed no more, not even by MPI_Cancel */
 	else
 		adi_request_own(request);
@@ -149,12 +149,14 @@ static inline int send_start(const void *buf, MPI_Count count, struct adi_type *
 	int class = adi_check_send(buf, count, type, dest, tag, comm);
 	if (class)
 		return class;
-	if (mode == ADI_SEND_STANDARD && ADI_LIKELY(!adi_flow_announcing) &&
-	    ADI_LIKELY(send_at_once(buf, count, type, dest, tag, comm))) {
-		*request = adi_request_handle(adi_request_sent(adi_comm_world(comm, dest)));
+	const struct adi_peer *peer = NULL;
+	if (mode == ADI_SEND_STANDARD && ADI_LIKELY(!adi_flow_announcing))
+		peer = send_at_once(buf, count, type, dest, tag, comm);
+	if (ADI_LIKELY(peer != NULL)) {
+		*request = adi_request_handle(adi_request_sent(peer->rank, ch3_sent(peer->vc)));
 		return MPI_SUCCESS;
 	}
-	return start(ADI_SEND, buf, count, type, dest, tag, comm, mode, request);
+	return start(buf, count, type, dest, tag, comm, mode, request);
 }
 
 int mpi_isend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm,
@@ -184,13 +186,22 @@ int mpi_ibsend(const void *buf, MPI_Count count, struct adi_type *datatype, int 
 	int world = dest == MPI_PROC_NULL ? MPI_PROC_NULL : adi_comm_world(comm, dest);
 	/* A message that is held has no number yet: it cannot be cancelled. */
 	bool none = dest == MPI_PROC_NULL || adi_hold[world].first;
-	*request = adi_request_handle(none ? &adi_request_none : adi_request_sent(world));
+	*request = adi_request_handle(none ? &adi_request_none : adi_request_sent(world, adi_number_sent(world)));
 	return MPI_SUCCESS;
 }
 
 int mpi_irecv(void *buf, MPI_Count count, struct adi_type *datatype, int source, int tag, struct adi_comm *comm,
-	      MPI_Request *request)
+	      MPI_Request *handle)
 {
 	int class = adi_check_receive(buf, count, datatype, source, tag, comm);
-	return class ? class : start(ADI_RECEIVE, buf, count, datatype, source, tag, comm, ADI_SEND_STANDARD, request);
+	if (class)
+		return class;
+	struct adi_request *request = adi_request_take_message();
+	if (!request)
+		return adi_error_no_request();
+	adi_message_prepare(request, ADI_RECEIVE, comm, comm->context, source, tag, buf, count, datatype);
+	adi_receive_go(request);
+	adi_request_own(request);
+	*handle = adi_request_handle(request);
+	return MPI_SUCCESS;
 }

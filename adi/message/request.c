@@ -19,29 +19,14 @@ struct slab {
 };
 
 static struct slab *slabs;
-static struct adi_request *pool;
-static int taken; /* requests that are not in the pool */
+struct adi_request *adi_request_pool;
+int adi_requests_taken;
 
 _Alignas(ADI_REQUEST_ALIGN) struct adi_request adi_request_none = {
 	.object = { ADI_MAGIC + ADI_REQUEST, 1, 0, 0, 0 }, .kind = ADI_SEND, .complete = true, .rank = MPI_PROC_NULL
 };
 
-/* A request in the pool has the values of a complete send, so that adi_request_sent has little to store: its stores come between
- * those of messages into shared memory, and delay them (docs/decisions/shared-memory.md). */
-static inline void make_sent(struct adi_request *request, uint16_t generation)
-{
-	request->object = (struct adi_object){ 0, 1, 0, 0, generation };
-	request->kind = ADI_SEND;
-	request->complete = true;
-	request->cancelled = request->cancelling = request->withheld = false;
-	request->class = MPI_SUCCESS;
-	request->comm = NULL;
-	request->type = NULL;
-	request->send = NULL;
-	adi_message_begin(request);
-}
-
-static bool pool_grow(void)
+bool adi_request_pool_grow(void)
 {
 	struct slab *slab = aligned_alloc(ADI_REQUEST_ALIGN, sizeof *slab);
 	if (!slab)
@@ -50,9 +35,9 @@ static bool pool_grow(void)
 	slabs = slab;
 	for (int i = 0; i < SLAB_REQUESTS; i++) {
 		struct adi_request *request = &slab->place[i].request;
-		make_sent(request, 0);
-		request->next = pool;
-		pool = request;
+		adi_request_make_sent(request, 0);
+		request->next = adi_request_pool;
+		adi_request_pool = request;
 	}
 	return true;
 }
@@ -62,41 +47,14 @@ int adi_error_no_request(void)
 	return adi_error(MPI_ERR_NO_MEM, "no memory for a request");
 }
 
-/* Takes a request from the pool, with the values of make_sent. The caller sets the object's magic and the fields that differ. */
-static inline struct adi_request *take(void)
-{
-	if (!pool && !pool_grow())
-		return NULL;
-	struct adi_request *request = pool;
-	pool = request->next;
-	taken++;
-	return request;
-}
-
-static inline void start_object(struct adi_request *request, uint16_t generation)
-{
-	request->object = (struct adi_object){ ADI_MAGIC + ADI_REQUEST, 1, 0, 0, generation };
-}
-
 struct adi_request *adi_request_take(void)
 {
-	struct adi_request *request = take();
+	struct adi_request *request = adi_request_from_pool();
 	if (!request)
 		return NULL;
 	uint16_t generation = request->object.generation;
 	memset(request, 0, sizeof *request);
-	start_object(request, generation);
-	return request;
-}
-
-struct adi_request *adi_request_take_message(void)
-{
-	struct adi_request *request = take();
-	if (!request)
-		return NULL;
-	uint16_t generation = request->object.generation;
-	adi_message_begin(request);
-	start_object(request, generation);
+	request->object = (struct adi_object){ ADI_MAGIC + ADI_REQUEST, 1, 0, 0, generation };
 	return request;
 }
 
@@ -118,9 +76,8 @@ struct adi_request *adi_request_done(void)
 	return &adi_request_none;
 }
 
-void adi_request_own(struct adi_request *request)
+void adi_request_own_any(struct adi_request *request)
 {
-	/* Predefined objects are never freed. */
 	bool comm = request->comm && !request->comm->object.constant;
 	bool type = request->type && !request->type->object.constant;
 	if (comm)
@@ -128,17 +85,6 @@ void adi_request_own(struct adi_request *request)
 	if (type)
 		adi_object_retain(&request->type->object);
 	request->owned = comm || type;
-}
-
-struct adi_request *adi_request_sent(int world)
-{
-	struct adi_request *request = take();
-	if (!request)
-		return &adi_request_none; /* without memory, the message cannot be cancelled */
-	request->object.magic = ADI_MAGIC + ADI_REQUEST;
-	request->world = world;
-	request->number = adi_number_sent(world);
-	return request;
 }
 
 void adi_request_number(struct adi_request *request)
@@ -166,19 +112,19 @@ void adi_request_free(struct adi_request *request)
 		disown(request);
 	if (request->object.number)
 		adi_object_release(&request->object);
-	make_sent(request, (request->object.generation + 2) % ADI_REQUEST_ALIGN);
-	request->next = pool;
-	pool = request;
-	taken--;
+	adi_request_make_sent(request, (request->object.generation + 2) % ADI_REQUEST_ALIGN);
+	request->next = adi_request_pool;
+	adi_request_pool = request;
+	adi_requests_taken--;
 }
 
 void adi_requests_end(void)
 {
-	while (slabs && taken == 0) {
+	while (slabs && adi_requests_taken == 0) {
 		struct slab *slab = slabs;
 		slabs = slab->next;
 		free(slab);
-		pool = NULL;
+		adi_request_pool = NULL;
 	}
 }
 

@@ -36,6 +36,7 @@ struct adi_request {
 	bool flat;               /* the bytes of the buffer are one run, at data */
 	bool posted;             /* a receive: in the table of posted receives */
 	bool withheld;           /* a send: held, in the list of hold.c */
+	bool sent_at_once;       /* of adi_request_sent: only the object, world and number differ from a request in the pool */
 	unsigned char mode;      /* of a persistent send: enum adi_send_mode */
 	int class;               /* of error; valid if complete */
 	struct adi_comm *comm;
@@ -93,11 +94,23 @@ void adi_message_receive(struct adi_request *request, struct adi_comm *comm, uin
 /* Cancels a receive that no message has matched. False: it completes as if it had not been cancelled. */
 bool adi_receive_cancel(struct adi_request *request);
 
-/* Number of bytes of a receive that is complete, as MPI_Get_count sees it. */
-void adi_status_set(MPI_Status *status, int source, int tag, uint64_t bytes);
 uint64_t adi_status_bytes(const MPI_Status *status);
 /* Changes the number of bytes alone (MPI_Status_set_elements). */
-void adi_status_set_bytes(MPI_Status *status, uint64_t bytes);
+static inline void adi_status_set_bytes(MPI_Status *status, uint64_t bytes)
+{
+	status->MPI_internal[0] = (int)(uint32_t)bytes;
+	status->MPI_internal[1] = (int)(uint32_t)(bytes >> 32);
+}
+/* bytes: of a receive that is complete, as MPI_Get_count sees it. */
+static inline void adi_status_set(MPI_Status *status, int source, int tag, uint64_t bytes)
+{
+	if (status == MPI_STATUS_IGNORE)
+		return;
+	status->MPI_SOURCE = source;
+	status->MPI_TAG = tag;
+	memset(status->MPI_internal, 0, sizeof status->MPI_internal);
+	adi_status_set_bytes(status, bytes);
+}
 /* Fills an empty status: MPI 5.0, section 3.7.3. */
 void adi_status_empty(MPI_Status *status);
 

@@ -173,44 +173,22 @@ static void send_go(struct adi_request *request, enum adi_send_mode mode)
 	transmit(request, peer, mode == ADI_SEND_SYNCHRONOUS ? CH3_SEND_SYNC : adi_flow_send(peer->rank, request->bytes));
 }
 
-void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm *comm, uint32_t context, int rank, int tag,
-			 const void *buf, MPI_Count count, struct adi_type *type)
-{
-	request->kind = kind;
-	request->comm = comm;
-	request->buf = (void *)buf;
-	request->count = count;
-	request->type = type;
-	request->capacity = (size_t)count * (size_t)type->size;
-	request->flat = type->contiguous || request->capacity == 0;
-	request->data = (char *)((uintptr_t)buf + (uintptr_t)type->true_lb);
-	request->send = NULL;
-	request->rndv = NULL;
-	request->held = NULL;
-	request->posted = request->cancelling = request->withheld = false;
-	request->context = context;
-	request->rank = rank;
-	request->tag = tag;
-	request->node.key.number = 0;
-}
-
 void adi_message_go(struct adi_request *request, enum adi_send_mode mode)
 {
+	if (request->kind == ADI_RECEIVE) {
+		adi_receive_go(request);
+		return;
+	}
 	request->complete = false;
 	request->cancelled = false;
 	request->class = MPI_SUCCESS;
 	request->bytes = 0;
 	request->node.key.context = request->context;
 	request->node.key.tag = request->tag;
-	if (request->rank == MPI_PROC_NULL) {
+	if (request->rank == MPI_PROC_NULL)
 		request->complete = true;
-	} else if (request->kind == ADI_SEND) {
+	else
 		send_go(request, mode);
-	} else {
-		request->node.key.source = request->rank == MPI_ANY_SOURCE ? MPI_ANY_SOURCE :
-									     adi_comm_world(request->comm, request->rank);
-		adi_receive_post(request);
-	}
 }
 
 /* A request in the memory of its user, who holds the communicator and the type. */
@@ -233,5 +211,5 @@ void adi_message_receive(struct adi_request *request, struct adi_comm *comm, uin
 {
 	begin(request);
 	adi_message_prepare(request, ADI_RECEIVE, comm, context, rank, tag, buf, count, type);
-	adi_message_go(request, ADI_SEND_STANDARD);
+	adi_receive_go(request);
 }

@@ -3,24 +3,6 @@
  * was cancelled. */
 #include "adi/message/internal.h"
 
-#include <string.h>
-
-void adi_status_set_bytes(MPI_Status *status, uint64_t bytes)
-{
-	status->MPI_internal[0] = (int)(uint32_t)bytes;
-	status->MPI_internal[1] = (int)(uint32_t)(bytes >> 32);
-}
-
-void adi_status_set(MPI_Status *status, int source, int tag, uint64_t bytes)
-{
-	if (status == MPI_STATUS_IGNORE)
-		return;
-	status->MPI_SOURCE = source;
-	status->MPI_TAG = tag;
-	memset(status->MPI_internal, 0, sizeof status->MPI_internal);
-	adi_status_set_bytes(status, bytes);
-}
-
 uint64_t adi_status_bytes(const MPI_Status *status)
 {
 	return (uint32_t)status->MPI_internal[0] | (uint64_t)(uint32_t)status->MPI_internal[1] << 32;

@@ -64,13 +64,27 @@ static __attribute__((noinline)) int finish_any(struct adi_request *request, MPI
 	return class;
 }
 
-/* Ends a request as the function above does. Inline: a message without an error, with MPI_STATUS_IGNORE. */
+/* Stores the status of a complete, plain request. */
+static inline void plain_status(struct adi_request *request, MPI_Status *status)
+{
+	if (request->cancelled || (request->kind == ADI_RECEIVE && request->rank < 0))
+		adi_request_status(request, status);
+	else if (request->kind == ADI_RECEIVE)
+		adi_status_set(status, request->rank, request->node.key.tag,
+			       request->bytes < request->capacity ? request->bytes : request->capacity);
+	else
+		adi_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+}
+
+/* Ends a request as the function above does. Inline: a message without an error. */
 static inline int finish(struct adi_request *request, MPI_Request *handle, MPI_Status *status)
 {
-	if (!ADI_LIKELY(request && status == MPI_STATUS_IGNORE && !request->of && !request->persistent && !request->class))
+	if (!ADI_LIKELY(request && adi_request_is_plain(request) && !request->class))
 		return finish_any(request, handle, status);
+	if (status != MPI_STATUS_IGNORE)
+		plain_status(request, status);
 	if (request != &adi_request_none)
-		adi_request_free(request);
+		adi_request_recycle(request);
 	*handle = MPI_REQUEST_NULL;
 	return MPI_SUCCESS;
 }
@@ -373,6 +387,7 @@ int mpi_cancel(MPI_Request *handle)
 		return MPI_SUCCESS;
 	if (request->of && request->of->cancel)
 		return request->of->cancel(request);
+	request->sent_at_once = false;
 	if (request->kind == ADI_RECEIVE)
 		adi_receive_cancel(request);
 	else if (request->kind == ADI_SEND)
