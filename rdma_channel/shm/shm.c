@@ -46,9 +46,10 @@
 #define PREFETCH_BYTES 1024u /* of a record in place, as many lines as a processor fetches at a time */
 #define FURTHER_MOST 20u     /* after a record of more lines, none is prefetched (hr_conn_watch) */
 
-/* Short records that lie STREAM_LINES or more behind the start of the ring are a stream. Then both sides make the ring's pages
- * present, up to PRESENT_MOST bytes, as a stream in slots (ring.h) would touch a new page with every few records. A channel does
- * so for PRESENT_RINGS rings at a time: if it sends a few messages to each of very many peers, it touches a small part of each. */
+/* Records that lie STREAM_LINES or more behind the start of the ring are a stream, or too long to go back. Then both sides make the
+ * ring's pages present, up to PRESENT_MOST bytes: a stream in slots (ring.h) would touch a new page with every few records, and an
+ * exchange of messages of 8 KB two new pages with each, until the whole ring has been used. A channel does so for PRESENT_RINGS
+ * rings at a time: if it sends a few messages to each of very many peers, it touches a small part of each. */
 #define STREAM_LINES 1024u
 #define PRESENT_MOST (1u << 20)
 #define PRESENT_RINGS 16u
@@ -418,6 +419,12 @@ static __attribute__((noinline, cold)) void make_present(struct shm_conn *conn, 
 
 /* ---- put ---- */
 
+static inline void present_if_streaming(struct shm_conn *conn)
+{
+	if (__builtin_expect(!conn->out_present && (conn->out.head & conn->out.mask) >= STREAM_LINES, 0))
+		make_present(conn, &conn->out_present, conn->out.lines, conn->out.mask);
+}
+
 /* Returns whether the receiver has measured that the processors are near. */
 static bool is_near(const struct shm_conn *conn)
 {
@@ -683,8 +690,10 @@ static int send_more(struct shm_conn *conn, struct hr_iov_place *place, size_t t
 		count = send_next(conn, place, (size_t)(end - conn->sent));
 		conn->sent += count > 0 ? (size_t)count : 0;
 	}
-	if (conn->out.head != head)
+	if (conn->out.head != head) {
 		wake_if_armed(conn, &conn->out.control->get_armed);
+		present_if_streaming(conn);
+	}
 	return count < 0 ? (int)count : 0;
 }
 
@@ -1038,8 +1047,7 @@ static inline __attribute__((always_inline)) void commit(struct shm_conn *conn, 
 	conn->put_was_short = false;
 	conn->was_answered = false;
 	wake_if_armed(conn, &conn->out.control->get_armed);
-	if (__builtin_expect(!conn->out_present && (conn->out.head & conn->out.mask) >= STREAM_LINES, 0))
-		make_present(conn, &conn->out_present, conn->out.lines, conn->out.mask);
+	present_if_streaming(conn);
 }
 
 static void shm_commit(void *data, size_t len)
