@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
+# demo.sh [--help]
 # From a fresh clone to a CUDA program that computes on a GPU in another process: installs what is missing, builds
 # out of tree into build/, installs into build/prefix and runs the examples. Without a GPU the software GPU is used.
 # Run it again at will: what is there already is not made again.
+# --help, -h: prints this.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "$0")/lib.sh"
+case ${1:-} in
+--help | -h) usage && exit ;;
+?*) usage_error "$1" "demo.sh [--help]" ;;
+esac
 
 need_packages "${build_packages[@]}"
 need_cuda

@@ -11,6 +11,15 @@ build=${HEADRACE_BUILD:-$top/build}
 say() { printf '== %s\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }
 
+# usage: prints the calling script's header comment.
+usage() { sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$0"; }
+
+# usage_error WORD USAGE: says in one line that the script does not know the word, and ends it with status 2.
+usage_error() {
+	printf '%s: unknown argument "%s"; usage: %s\n' "$(basename "$0")" "$1" "$2" >&2
+	exit 2
+}
+
 # Debian packages: to build; to fetch the CUDA compiler; to test; for .ci/run; for the Soft-RoCE machine; for the plots of
 # make figures. Name every package that the tree uses directly, also one that another package on the list depends on:
 # .ci/fresh-machine compares these lists with .ci/uses.

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# test.sh [--list|--build] [CONFIGURE-OPTION...]
+# test.sh [--list|--build|--help] [CONFIGURE-OPTION...]
 # From a fresh clone: installs what is missing, builds out of tree into build/ and runs all the quick tests.
 # The last line says how many passed, failed and were skipped; logs are beside the tests in build/test/.
 # --list: installs and configures, then prints the names of the tests, one a line, after a line "tests:"; builds nothing.
 # --build: installs, configures and builds everything, the tests included, and runs none of them.
+# --help, -h: prints this. A CONFIGURE-OPTION begins with -- or is VARIABLE=VALUE.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -12,6 +13,14 @@ until=end
 case ${1:-} in
 --list | --build) until=${1#--} && shift ;;
 esac
+for word; do
+	case $word in
+	--help | -h) usage && exit ;;
+	--list | --build) usage_error "$word" "test.sh [--list|--build|--help] [CONFIGURE-OPTION...]" ;;
+	--?* | [A-Za-z_]*=*) ;;
+	*) usage_error "$word" "test.sh [--list|--build|--help] [CONFIGURE-OPTION...]" ;;
+	esac
+done
 
 need_packages "${build_packages[@]}" "${test_packages[@]}"
 need_cuda
