@@ -162,6 +162,9 @@ CUresult rc_session_join(struct rc_session *session, struct rc_link **link);
 /* Opens the socket over which pinned memory is passed to this session's worker, unless it is open. Negated errno: the worker
  * is on another host, or the server refuses; then another call does not try again. */
 int rc_session_memory(struct rc_session *session);
+/* Opens a connection with the purpose RC_DOOR_HANDLE, for the caller. Negated errno: the server refuses, or the connection
+ * would be encrypted. */
+int rc_session_handle(const struct rc_session *session, int *fd);
 
 /* ---- link.c ---- */
 

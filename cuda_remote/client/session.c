@@ -141,6 +141,17 @@ int rc_session_memory(struct rc_session *session)
 	return error;
 }
 
+int rc_session_handle(const struct rc_session *session, int *fd)
+{
+	rc_door_connect_t ask = { .server = servers[session->index], .purpose = RC_DOOR_HANDLE };
+	rc_door_welcome_t welcome;
+	memcpy(ask.token, tokens[session->index], sizeof ask.token);
+	int error = session->encrypted ? -EOPNOTSUPP : rc_door_connect(&ask, &welcome);
+	if (!error)
+		*fd = welcome.fd;
+	return error;
+}
+
 static CUresult find_servers(void)
 {
 	const char *text = hr_setting_text(&server_list);

@@ -395,7 +395,7 @@ static int make_request(struct attempt *attempt)
 	door_header_set(&request->header, DOOR_REQUEST, sizeof *request);
 	request->purpose = wanted->purpose;
 	request->gpu = wanted->server.gpu;
-	if (wanted->purpose == RC_DOOR_JOIN || wanted->purpose == RC_DOOR_MEMORY)
+	if (wanted->purpose == RC_DOOR_JOIN || wanted->purpose == RC_DOOR_MEMORY || wanted->purpose == RC_DOOR_HANDLE)
 		memcpy(request->token, wanted->token, sizeof request->token);
 	if (wanted->purpose == RC_DOOR_NEW) {
 		snprintf(request->program, sizeof request->program, "%s", program_invocation_short_name);

@@ -63,6 +63,9 @@ enum rc_door_purpose {
 	RC_DOOR_REPORT = 4, /* as STATUS, and the daemon's counters and the sessions that this client may see follow */
 	RC_DOOR_MEMORY = 5, /* over a Unix socket: the client that holds the token passes its pinned memory to its worker; no
 			     * card, struct rc_wire_pin follows the welcome */
+	RC_DOOR_HANDLE = 6, /* the client that holds the token opens a descriptor of a shareable handle; no card. After the welcome
+			     * it sends the struct rc_wire_shared, and the worker sends it back. The worker keeps the memory
+			     * until the connection ends */
 };
 
 /* Why a client is refused. Sent as its number, so new reasons are appended. */
@@ -112,7 +115,7 @@ int rc_door_key_make(const char *path);
 typedef struct rc_door_connect {
 	rc_server_t server; /* gpu: the server checks it at NEW */
 	enum rc_door_purpose purpose;
-	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY: the token in the welcome to this process's NEW */
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY, HANDLE: the token in the welcome to this process's NEW */
 	const hr_card_t *card;      /* NEW, JOIN: this connection's channel */
 	const char *key_file;       /* NULL: the setting HEADRACE_KEY_FILE */
 	bool encrypt;               /* demand encryption over TCP; false: the setting HEADRACE_ENCRYPT */
@@ -173,7 +176,7 @@ typedef struct rc_door_policy {
 typedef struct rc_door_peer {
 	int fd;                  /* after rc_door_peer_receive: the receiving process's descriptor */
 	enum rc_door_purpose purpose;
-	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY: as sent; NEW: drawn by the daemon */
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY, HANDLE: as sent; NEW: drawn by the daemon */
 	uint32_t gpu;            /* index or RC_SERVER_ALL_GPUS */
 	hr_card_t card;          /* of the client's channel; len 0 for STATUS */
 	uid_t uid;               /* (uid_t)-1: unknown, as the client authenticated by key over TCP */

@@ -457,7 +457,7 @@ static void challenge_handshake(struct rc_door *door, struct handshake *handshak
 /* The fault of a request whose sender is authenticated; NULL: none. */
 static const char *request_fault(const struct door_request *request)
 {
-	if (request->purpose < RC_DOOR_NEW || request->purpose > RC_DOOR_MEMORY)
+	if (request->purpose < RC_DOOR_NEW || request->purpose > RC_DOOR_HANDLE)
 		return "a purpose that this server does not know";
 	if (request->card_len > HR_CARD_MAX || (request->card_len > 0) != door_has_card(request->purpose))
 		return "a card of a wrong size";

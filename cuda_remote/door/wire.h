@@ -94,7 +94,7 @@ struct door_request {
 	struct door_header header;
 	uint32_t purpose; /* enum rc_door_purpose */
 	uint32_t gpu;     /* NEW: index or RC_SERVER_ALL_GPUS */
-	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY */
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY, HANDLE */
 	uint32_t card_len; /* NEW, JOIN; else 0 */
 	uint32_t send_calls; /* NEW: 1: the client wants struct door_calls after the welcome */
 	uint8_t card[HR_CARD_MAX];

@@ -78,6 +78,23 @@ CUresult server_contexts_wait(struct server_thread *thread)
 	return CUDA_SUCCESS;
 }
 
+void server_contexts_finish(void)
+{
+	size_t room = server_object_contexts(NULL, 0);
+	CUcontext *contexts = calloc(room + 1, sizeof *contexts);
+	size_t n = contexts ? server_object_contexts(contexts, room) : 0;
+	for (size_t i = 0; i < n && i < room && driver.cuCtxDestroy_v2; i++) {
+		bool primary = false;
+		for (uint32_t gpu = 0; gpu < worker.gpus; gpu++)
+			primary |= contexts[i] == worker.primary[gpu];
+		if (!primary)
+			driver.cuCtxDestroy_v2(contexts[i]);
+	}
+	free(contexts);
+	for (uint32_t gpu = 0; gpu < worker.gpus && driver.cuDevicePrimaryCtxReset_v2; gpu++)
+		driver.cuDevicePrimaryCtxReset_v2(worker.device[gpu]);
+}
+
 CUresult serve_context_create(struct server_call *call)
 {
 	struct rc_wire_context_create args;

@@ -65,6 +65,7 @@ uint64_t server_limit(enum server_limit which);
 /* Adds amount to what the session holds. False: that would exceed the limit, and nothing was added. Any thread. */
 bool server_limit_take(enum server_limit which, uint64_t amount);
 void server_limit_return(enum server_limit which, uint64_t amount);
+uint64_t server_limit_taken(enum server_limit which);
 
 /* ---- thread.c ---- */
 
@@ -100,7 +101,6 @@ struct server_h2d {
 };
 
 struct server_thread {
-	pthread_t id;
 	uint64_t serial;        /* from 1 on; no other thread of the worker has or had it */
 	rc_door_peer_t peer;
 	ch3_t *engine;
@@ -215,6 +215,8 @@ CUresult server_device(uint32_t number, CUdevice *device);
 int server_watch_start(const rc_door_peer_t *peer);
 /* The worker is ending: from now on the process ends soon, even if one of its threads hangs. Any thread. */
 void server_watch_end(void);
+/* The process ends by itself: nothing is left in it that may hang. */
+void server_watch_remain(void);
 
 /* ---- call_order.c ---- */
 
@@ -396,6 +398,8 @@ CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes);
 /* The context that pinned memory was pinned in has been reset: pins the memory again, as kernels may use it without a call
  * that names it. Makes the primary context of GPU 0 current. */
 void server_pinned_renew(void);
+/* All contexts have ended, and so have the threads that serve calls: unmaps all memory of the client. */
+void server_pinned_finish(void);
 CUresult serve_pinned_free(struct server_call *call);
 CUresult serve_pinned_wait(struct server_call *call);
 CUresult serve_pinned_mirror(struct server_call *call);
@@ -671,6 +675,13 @@ void server_greens_forget(CUcontext primary);
 /* Waits for the work of every context of the session, and for those that are ending. The caller has left the call order.
  * CUDA_ERROR_OUT_OF_MEMORY: has not waited. */
 CUresult server_contexts_wait(struct server_thread *thread);
+/* Ends all contexts when no thread serves calls any more. Waits for their work. */
+void server_contexts_finish(void);
+
+/* ---- virtual.c ---- */
+
+/* Then unmaps and releases the memory of virtual memory management. */
+void server_virtual_finish(void);
 /* The stream of a handle, for a call that has left the call order: no thread can destroy the stream until
  * server_stream_let_go. Makes the thread's context current. Any result but success: nothing is held. */
 CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream);

@@ -238,6 +238,15 @@ void server_pinned_renew(void)
 	pthread_mutex_unlock(&lock);
 }
 
+void server_pinned_finish(void)
+{
+	for (struct pinned *pinned = first, *next; pinned; pinned = next) {
+		next = pinned->next;
+		pinned_unmap(pinned);
+	}
+	first = NULL;
+}
+
 /* The handle ends in the call order, so no later copy finds the memory. The earlier ones may still use it. */
 CUresult serve_pinned_free(struct server_call *call)
 {

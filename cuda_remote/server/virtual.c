@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Virtual memory management. The session's quota is charged with memory from its creation to its release. The client may
- * release memory only when it has unmapped it: else the memory would stay, and nobody would be charged.
+ * release memory only when it has unmapped it: else the memory would stay, and nobody would be charged. Memory that was released
+ * while a process holds a descriptor of it is charged until the descriptor is closed (ipc/meeting.h).
  */
 #include "cuda_remote/server/ipc/meeting.h"
 
@@ -10,6 +11,7 @@
 
 /* The worker's data of a handle of kind ALLOCATION. */
 struct allocation {
+	struct allocation *next;
 	CUmemGenericAllocationHandle object;
 	uint64_t bytes;
 	uint32_t gpu;      /* whose quota is charged */
@@ -26,6 +28,33 @@ struct mapping {
 
 /* Calls are served in the call order, which guards all this. */
 static struct mapping *mappings;
+
+/* All allocations. Imports are not in the call order. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct allocation *allocations;
+
+static struct allocation *allocation_new(void)
+{
+	struct allocation *allocation = calloc(1, sizeof *allocation);
+	if (!allocation)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	allocation->next = allocations;
+	allocations = allocation;
+	pthread_mutex_unlock(&lock);
+	return allocation;
+}
+
+static void allocation_free(struct allocation *allocation)
+{
+	pthread_mutex_lock(&lock);
+	struct allocation **at = &allocations;
+	while (*at != allocation)
+		at = &(*at)->next;
+	*at = allocation->next;
+	pthread_mutex_unlock(&lock);
+	free(allocation);
+}
 
 CUresult serve_virtual_reserve(struct server_call *call)
 {
@@ -77,14 +106,14 @@ CUresult serve_virtual_create(struct server_call *call)
 	CUresult result = server_read_CUmemAllocationProp(&properties);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct allocation *allocation = calloc(1, sizeof *allocation);
+	struct allocation *allocation = allocation_new();
 	if (!allocation)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	allocation->bytes = args.size;
 	allocation->gpu = server_quota_index(number);
 	result = create(&args, &properties, allocation);
 	if (result != CUDA_SUCCESS)
-		free(allocation);
+		allocation_free(allocation);
 	return result;
 }
 
@@ -186,13 +215,13 @@ CUresult serve_virtual_import(struct server_call *call)
 	if (!driver.cuMemImportFromShareableHandle || !driver.cuMemGetAllocationPropertiesFromHandle || !driver.cuMemRelease ||
 	    !driver.cuMemMap || !driver.cuMemUnmap)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	struct allocation *allocation = calloc(1, sizeof *allocation);
+	struct allocation *allocation = allocation_new();
 	if (!allocation)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	server_order_release(call); /* another worker answers */
 	CUresult result = import(&args, allocation, &answer);
 	if (result != CUDA_SUCCESS) {
-		free(allocation);
+		allocation_free(allocation);
 		return result;
 	}
 	return server_give_bytes(call, &answer, sizeof answer);
@@ -202,12 +231,12 @@ CUresult serve_virtual_import(struct server_call *call)
 static void end(struct allocation *allocation)
 {
 	struct exported native = { .bytes = allocation->bytes, .id = allocation->id };
-	if (allocation->id)
-		meeting_end(MEETING_ALLOCATION, &native);
-	server_quota_release(allocation->gpu, allocation->bytes);
-	if (!allocation->imported)
-		server_usage_sub(allocation->gpu, allocation->bytes);
-	free(allocation);
+	if (!allocation->id || !meeting_end_held(MEETING_ALLOCATION, &native, allocation->gpu, allocation->bytes)) {
+		server_quota_release(allocation->gpu, allocation->bytes);
+		if (!allocation->imported)
+			server_usage_sub(allocation->gpu, allocation->bytes);
+	}
+	allocation_free(allocation);
 }
 
 CUresult serve_virtual_release(struct server_call *call)
@@ -269,4 +298,13 @@ CUresult serve_virtual_unmap(struct server_call *call)
 		free(mapping);
 	}
 	return CUDA_SUCCESS;
+}
+
+void server_virtual_finish(void)
+{
+	for (const struct mapping *at = mappings; at; at = at->next)
+		driver.cuMemUnmap(at->base, at->bytes);
+	for (const struct allocation *at = allocations; at; at = at->next)
+		if (at->object)
+			driver.cuMemRelease(at->object);
 }

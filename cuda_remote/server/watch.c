@@ -9,7 +9,7 @@
  * connection lives, so its end is the client's end.
  */
 #define _GNU_SOURCE /* POLLRDHUP */
-#include "cuda_remote/server/internal.h"
+#include "cuda_remote/server/ipc/meeting.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +26,11 @@
 #else
 #define GRACE_MS 500
 #endif
+
+/* The same while a client's descriptor keeps memory of the session, so that the process remains: it first frees the rest. */
+#define GRACE_HELD_MS 5000
+
+static bool remaining; /* atomic */
 
 static struct {
 	int socket; /* the socket; a descriptor of the watcher's own */
@@ -59,7 +64,9 @@ static void *watch_peer(void *argument)
 	close(watch.socket);
 	if (gone)
 		server_worker_break(-ECONNRESET);
-	sleep_ms(GRACE_MS);
+	sleep_ms(meeting_is_held() ? GRACE_HELD_MS : GRACE_MS);
+	if (__atomic_load_n(&remaining, __ATOMIC_RELAXED))
+		return NULL;
 	/* No log message here: standard error may be a full pipe, and a write would block. The daemon logs the end. */
 	_exit(gone ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -82,6 +89,11 @@ int server_watch_start(const rc_door_peer_t *peer)
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
+}
+
+void server_watch_remain(void)
+{
+	__atomic_store_n(&remaining, true, __ATOMIC_RELAXED);
 }
 
 void server_watch_end(void)

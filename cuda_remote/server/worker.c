@@ -3,7 +3,7 @@
  * The worker process. Its main thread serves the first connection, which carries hello and host functions. The main
  * thread also accepts further connections and starts a thread for each. It sleeps in poll(2), on three descriptors.
  */
-#include "cuda_remote/server/internal.h"
+#include "cuda_remote/server/ipc/meeting.h"
 
 #include "cuda_remote/mirror/mirror.h"
 
@@ -14,10 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 struct server_worker worker;
 
+#define HANDLES_MAX 256 /* held by clients at a time: each needs a thread and a descriptor */
+
+static unsigned handles; /* atomic */
 static int broken; /* atomic: the first reason to end, as a negated errno */
 
 void server_worker_break(int error)
@@ -149,14 +153,45 @@ static void *serve_thread(void *argument)
 	return NULL;
 }
 
-static int spawn(struct server_thread *thread)
+/* In a thread of its own, which is not one of the session's connections: programs may keep many handles. */
+static void *serve_handle(void *argument)
 {
+	rc_door_peer_t *peer = argument;
+	meeting_hold(peer);
+	free(peer);
+	__atomic_sub_fetch(&handles, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static int spawn(void *(*serve)(void *), void *argument)
+{
+	pthread_t thread;
 	pthread_attr_t attr;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	int error = -pthread_create(&thread->id, &attr, serve_thread, thread);
+	int error = -pthread_create(&thread, &attr, serve, argument);
 	pthread_attr_destroy(&attr);
 	return error;
+}
+
+static void start_handle(const rc_door_peer_t *peer)
+{
+	if (__atomic_add_fetch(&handles, 1, __ATOMIC_RELAXED) > HANDLES_MAX) {
+		__atomic_sub_fetch(&handles, 1, __ATOMIC_RELAXED);
+		rc_door_peer_refuse(peer, RC_DOOR_BUSY, "the session has %u handles that are held already", HANDLES_MAX);
+		return;
+	}
+	rc_door_peer_t *own = malloc(sizeof *own);
+	int error = own ? 0 : -ENOMEM;
+	if (own) {
+		*own = *peer;
+		error = spawn(serve_handle, own);
+	}
+	if (error) {
+		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the worker cannot start a thread: %s", strerror(-error));
+		free(own);
+		__atomic_sub_fetch(&handles, 1, __ATOMIC_RELAXED);
+	}
 }
 
 static void start_thread(const rc_door_peer_t *peer)
@@ -171,7 +206,7 @@ static void start_thread(const rc_door_peer_t *peer)
 	int error = -ENOMEM;
 	if (thread) {
 		thread->peer = *peer;
-		error = spawn(thread);
+		error = spawn(serve_thread, thread);
 	}
 	if (error) {
 		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the worker cannot start a thread: %s", strerror(-error));
@@ -185,7 +220,9 @@ static bool take_peer(int control)
 {
 	rc_door_peer_t peer;
 	int got = rc_door_peer_receive(control, &peer);
-	if (got == 1)
+	if (got == 1 && peer.purpose == RC_DOOR_HANDLE)
+		start_handle(&peer);
+	else if (got == 1)
 		start_thread(&peer);
 	else if (got == -EMFILE)
 		hr_log(HR_LOG_ERROR, "a further connection of the client was closed: the worker has no file descriptor left");
@@ -220,6 +257,23 @@ static int serve_first(struct server_thread *first, int control)
 static bool is_an_end(int error)
 {
 	return error == -ESHUTDOWN || error == -ECONNRESET || error == -EPIPE;
+}
+
+/*
+ * The client has ended, and another process holds a handle of its memory. Frees the rest of the session, and keeps that memory
+ * until no process holds a handle. Meanwhile the session counts as one that goes on. If a kernel or a call never ends, the
+ * watcher ends the process.
+ */
+static void keep_held_memory(const char *client)
+{
+	while (server_limit_taken(SERVER_LIMIT_CONNECTIONS))
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	server_contexts_finish();
+	server_virtual_finish();
+	server_pinned_finish();
+	server_watch_remain();
+	hr_log(HR_LOG_INFO, "%s: the session goes on: another process has a descriptor of its memory", client);
+	meeting_wait();
 }
 
 int worker_serve(const rc_door_peer_t *peer, int control)
@@ -262,5 +316,7 @@ int worker_serve(const rc_door_peer_t *peer, int control)
 	}
 	server_worker_break(-ECANCELED);
 	server_thread_close(first);
+	if (meeting_is_held())
+		keep_held_memory(peer->name);
 	return error;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shareable handles of memory of cuMemCreate. They end when the exporting process has released and unmapped the memory. */
+/* Shareable handles of memory of cuMemCreate. */
 #include "cuda_remote/client/ipc/handle_file.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	if (link->reply_len != sizeof handle)
 		return rc_link_broken(link, RC_CALL_virtual_export);
 	memcpy(&handle, link->reply, sizeof handle);
-	return rc_handle_file_make(&handle, shareable);
+	return rc_handle_file_open(link->session, &handle, shareable);
 }
 
 /* The program's number of a server's device. */

@@ -200,6 +200,7 @@ static void handle_peer(struct daemon *daemon, const rc_door_peer_t *peer)
 	case RC_DOOR_REPORT: answer_report(daemon, peer); break;
 	case RC_DOOR_JOIN:
 	case RC_DOOR_MEMORY:
+	case RC_DOOR_HANDLE:
 		if (pool_join(daemon->pool, peer))
 			refuse(daemon, peer, RC_REFUSED_NO_SESSION, "no such session: its worker has ended");
 		break;

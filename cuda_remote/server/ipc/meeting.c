@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Workers that meet at a socket, in the abstract name space of Unix sockets: see meeting.h. */
-#define _GNU_SOURCE /* accept4, struct ucred */
+#define _GNU_SOURCE /* accept4, struct ucred, POLLRDHUP */
 #include "cuda_remote/server/ipc/meeting.h"
 
 #include "cuda_remote/handle_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +41,10 @@ struct export {
 	uint8_t secret[16];
 	uint8_t native[CU_IPC_HANDLE_SIZE];
 	int file; /* of an export by meeting_export_file, plus 1; else 0 */
+	unsigned holders; /* clients that hold the handle */
+	bool ended;       /* the object has ended; the next two are its charge */
+	uint32_t gpu;
+	uint64_t bytes;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all these */
@@ -45,6 +52,8 @@ static struct export *exports; /* EXPORTS_MAX; NULL: nothing was exported */
 static uint64_t made;          /* exports so far */
 static int listener = -1;
 static uint8_t place[16];      /* names the socket */
+static unsigned holders;       /* of all exports; atomic, written under the lock */
+static pthread_cond_t nobody_holds = PTHREAD_COND_INITIALIZER;
 
 static const struct rc_handle_files *files; /* NULL: the driver does not have it */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -219,17 +228,25 @@ static void forget(struct export *export)
 	export->kind = 0;
 }
 
+/* The place of the next export. The handle that was made first ends, but not one that a client holds. Under the lock. */
+static struct export *next_place(void)
+{
+	while (exports[made % EXPORTS_MAX].holders)
+		made++;
+	struct export *export = &exports[made++ % EXPORTS_MAX];
+	forget(export);
+	return export;
+}
+
 /* The export of this object, or a new one. NULL: no randomness. Under the lock. */
 static struct export *find_or_make(enum meeting_kind kind, const void *native)
 {
 	struct export *export = find(kind, native);
 	if (export)
 		return export;
-	export = &exports[made % EXPORTS_MAX];
-	forget(export);
+	export = next_place();
 	if (getrandom(export->secret, sizeof export->secret, 0) != sizeof export->secret)
 		return NULL;
-	made++;
 	export->kind = kind;
 	memcpy(export->native, native, CU_IPC_HANDLE_SIZE);
 	return export;
@@ -242,6 +259,22 @@ void meeting_end(enum meeting_kind kind, const void *native)
 	if (export)
 		forget(export);
 	pthread_mutex_unlock(&lock);
+}
+
+bool meeting_end_held(enum meeting_kind kind, const void *native, uint32_t gpu, uint64_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	struct export *export = find(kind, native);
+	bool held = export && export->holders;
+	if (held) {
+		export->ended = true;
+		export->gpu = gpu;
+		export->bytes = bytes;
+	} else if (export) {
+		forget(export);
+	}
+	pthread_mutex_unlock(&lock);
+	return held;
 }
 
 CUresult meeting_export(enum meeting_kind kind, const void *native, struct rc_wire_shared *handle)
@@ -273,6 +306,90 @@ CUresult meeting_export_file(enum meeting_kind kind, const void *native, int fil
 	if (error)
 		hr_log(HR_LOG_ERROR, "worker: no socket for other workers: %s", strerror(-error));
 	return export ? CUDA_SUCCESS : error == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+/* ---- clients that hold a handle ---- */
+
+static struct export *hold(const struct rc_wire_shared *handle)
+{
+	struct export *found = NULL;
+	if (memcmp(handle->magic, MAGIC, sizeof handle->magic) || handle->kind != MEETING_ALLOCATION)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	bool here = exports && !memcmp(handle->place, place, sizeof place);
+	for (unsigned i = 0; here && i < made && i < EXPORTS_MAX && !found; i++)
+		if (exports[i].kind == MEETING_ALLOCATION && same_secret(exports[i].secret, handle->secret))
+			found = &exports[i];
+	if (found) {
+		found->holders++;
+		__atomic_store_n(&holders, holders + 1, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void let_go(struct export *export)
+{
+	pthread_mutex_lock(&lock);
+	if (!--export->holders && export->ended) {
+		forget(export);
+		export->ended = false;
+		server_quota_release(export->gpu, export->bytes);
+		server_usage_sub(export->gpu, export->bytes);
+	}
+	__atomic_store_n(&holders, holders - 1, __ATOMIC_RELAXED);
+	if (!holders)
+		pthread_cond_broadcast(&nobody_holds);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Of another host that vanishes, the connection ends within two minutes. The calls fail for a Unix socket. */
+static void keep_alive(int socket)
+{
+	const int on = 1, idle_s = 60, interval_s = 10, count = 6;
+	(void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+	(void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+	(void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+	(void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+/* All processes have closed their descriptors of the other end. What they may have sent is not read. */
+static void wait_for_end(int socket)
+{
+	struct pollfd set = { socket, POLLRDHUP, 0 };
+	while (poll(&set, 1, -1) < 0 || !set.revents)
+		;
+}
+
+void meeting_hold(const rc_door_peer_t *peer)
+{
+	struct rc_wire_shared handle;
+	struct export *export = NULL;
+	if (!rc_door_peer_welcome(peer, NULL, worker.gpus, 0, 0, "")) {
+		be_patient(peer->fd);
+		if (recv(peer->fd, &handle, sizeof handle, MSG_WAITALL) == (ssize_t)sizeof handle)
+			export = hold(&handle);
+	}
+	if (export && send(peer->fd, &handle, sizeof handle, MSG_NOSIGNAL) == (ssize_t)sizeof handle) {
+		keep_alive(peer->fd);
+		wait_for_end(peer->fd);
+	}
+	close(peer->fd);
+	if (export)
+		let_go(export);
+}
+
+bool meeting_is_held(void)
+{
+	return __atomic_load_n(&holders, __ATOMIC_RELAXED) != 0;
+}
+
+void meeting_wait(void)
+{
+	pthread_mutex_lock(&lock);
+	while (holders)
+		pthread_cond_wait(&nobody_holds, &lock);
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- the importing worker ---- */

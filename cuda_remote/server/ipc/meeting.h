@@ -23,6 +23,19 @@ CUresult meeting_export(enum meeting_kind kind, const void *native, struct rc_wi
 CUresult meeting_export_file(enum meeting_kind kind, const void *native, int file, struct rc_wire_shared *handle);
 /* The object ends; if it was exported, its handle ends too. */
 void meeting_end(enum meeting_kind kind, const void *native);
+/*
+ * The same for an object of meeting_export_file that is charged with bytes of memory of that GPU. True: a client holds the
+ * object's handle, so the file stays open and the handle valid until no client holds it, and then the charge is released here.
+ */
+bool meeting_end_held(enum meeting_kind kind, const void *native, uint32_t gpu, uint64_t bytes);
+
+/* Serves a connection with the purpose RC_DOOR_HANDLE, and closes it: its client holds an ALLOCATION's handle until the
+ * connection ends. */
+void meeting_hold(const rc_door_peer_t *peer);
+/* True if a client holds a handle. Any thread, without a lock. */
+bool meeting_is_held(void);
+/* Waits until no client holds a handle. */
+void meeting_wait(void);
 
 /*
  * Exchanges a client's handle for the driver's, and offers its file to the driver for the calling thread's next call.

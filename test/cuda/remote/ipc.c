@@ -3,14 +3,17 @@
  * Memory and events of another process, each process with a worker of its own.
  *	ipc                       the test starts itself as a child, and talks to it over a socket pair
  *	ipc quota                 the same, on a server with a quota of 16 MiB
+ *	ipc charged               descriptors without memory, on such a server
  *	ipc small                 small allocations, on such a server that places them by virtual memory management
  *	ipc export FILE           writes a handle to FILE, prints "ready" and waits for the end of its input
  *	ipc open FILE RESULT      opens the handle, and expects this number
  */
+#define _GNU_SOURCE /* memfd_create */
 #include "test/cuda/softgpu/driver.h"
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -459,7 +462,8 @@ static int importer(int line)
 	say(line, &byte, 1);
 	hear(line, &byte, 1); /* the other process has unmapped and released it */
 	expect_words(address, 60);
-	EXPECT(import(&again, file), CUDA_ERROR_INVALID_VALUE);
+	OK(import(&again, file)); /* the descriptor keeps it */
+	OK(cuMemRelease(again));
 	close(file);
 	EXPECT(import(&again, file), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(import(&again, line), CUDA_ERROR_INVALID_VALUE);
@@ -502,6 +506,117 @@ static void share_virtual_memory(char *self)
 	say(line, &byte, 1);
 	expect_end(other);
 	close(line);
+}
+
+/* ---- descriptors that outlive their memory's owner ---- */
+
+static CUmemAllocationProp with_descriptor = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					       .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+
+/* Makes memory with words from first on, of which only the descriptor is left. */
+static int make_orphan(uint32_t first)
+{
+	CUmemGenericAllocationHandle memory;
+	CUdeviceptr address;
+	int file;
+	OK(cuMemCreate(&memory, 2 * MIB, &with_descriptor, 0));
+	map(&address, memory);
+	put_words(address, first);
+	OK(cuMemExportToShareableHandle(&file, memory, descriptor, 0));
+	unmap(address);
+	OK(cuMemRelease(memory));
+	return file;
+}
+
+static void expect_orphan(int file, uint32_t first)
+{
+	CUmemGenericAllocationHandle memory;
+	CUdeviceptr address;
+	OK(import(&memory, file));
+	map(&address, memory);
+	OK(cuMemRelease(memory));
+	expect_words(address, first);
+	unmap(address);
+}
+
+/* A file with the handle of the descriptor, which does not keep the memory. */
+static int copy_of(int file)
+{
+	char handle[CU_IPC_HANDLE_SIZE];
+	int copy = memfd_create("handle", MFD_CLOEXEC);
+	CHECK(recv(file, handle, sizeof handle, MSG_PEEK) == sizeof handle);
+	CHECK(copy >= 0 && write(copy, handle, sizeof handle) == sizeof handle);
+	return copy;
+}
+
+/* The memory ends soon after its last descriptor. */
+static void expect_no_memory(int copy)
+{
+	CUmemGenericAllocationHandle memory;
+	CUresult result;
+	time_t until = time(NULL) + DEADLINE_S;
+	while ((result = import(&memory, copy)) == CUDA_SUCCESS && time(NULL) < until)
+		OK(cuMemRelease(memory));
+	CHECK(result == CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Exports memory, and waits to be killed. */
+static int owner(int line)
+{
+	CUmemGenericAllocationHandle memory;
+	CUdeviceptr address;
+	start();
+	OK(cuMemCreate(&memory, 2 * MIB, &with_descriptor, 0)); /* which is to end with this process */
+	map(&address, memory);
+	send_file(line, make_orphan(900));
+	for (;;)
+		pause();
+}
+
+static void descriptors_keep_memory(char *self)
+{
+	int line, file = make_orphan(800), second = dup(file), copy = copy_of(file);
+	expect_orphan(file, 800);
+	close(file);
+	expect_orphan(second, 800);
+	expect_orphan(copy, 800); /* the handle counts, whatever holds it */
+	close(second);
+	expect_no_memory(copy);
+	close(copy);
+
+	pid_t other = start_other(self, "owner", &line);
+	file = receive_file(line);
+	expect_orphan(file, 900);
+	CHECK(!kill(other, SIGKILL) && waitpid(other, NULL, 0) == other);
+	for (int i = 0; i < 20; i++) { /* while its worker ends what else it had */
+		expect_orphan(file, 900);
+		CHECK(!usleep(10000));
+	}
+	copy = copy_of(file);
+	close(file);
+	expect_no_memory(copy);
+	close(copy);
+	close(line);
+}
+
+/* Of 16 MiB, descriptors have 12. */
+static void descriptors_are_charged(void)
+{
+	CUmemGenericAllocationHandle memory;
+	int file[6];
+	time_t until = time(NULL) + DEADLINE_S;
+	CUresult result;
+	start();
+	for (int i = 0; i < 6; i++)
+		file[i] = make_orphan(1);
+	EXPECT(cuMemCreate(&memory, 6 * MIB, &with_descriptor, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	for (int i = 0; i < 6; i++)
+		close(file[i]);
+	while ((result = cuMemCreate(&memory, 16 * MIB, &with_descriptor, 0)) != CUDA_SUCCESS && time(NULL) < until)
+		;
+	CHECK(result == CUDA_SUCCESS);
+	OK(cuMemRelease(memory));
 }
 
 /* ---- pools ---- */
@@ -698,10 +813,15 @@ int main(int argc, char **argv)
 		int line = atoi(argv[2]);
 		return !strcmp(what, "child") ? child(line) : !strcmp(what, "victim") ? victim(line) :
 		       !strcmp(what, "second") ? second_user(line) : !strcmp(what, "importer") ? importer(line) :
-		       !strcmp(what, "pool") ? pool_user(line) : !strcmp(what, "keeper") ? keeper(line) : greedy(line);
+		       !strcmp(what, "pool") ? pool_user(line) : !strcmp(what, "keeper") ? keeper(line) :
+		       !strcmp(what, "owner") ? owner(line) : greedy(line);
 	}
 	if (!strcmp(what, "quota")) {
 		nobody_maps_more_than_the_quota(argv[0]);
+		return 0;
+	}
+	if (!strcmp(what, "charged")) {
+		descriptors_are_charged();
 		return 0;
 	}
 	if (!strcmp(what, "small")) {
@@ -712,6 +832,7 @@ int main(int argc, char **argv)
 	survive_its_death(argv[0]);
 	contexts_end_what_they_opened(argv[0]);
 	share_virtual_memory(argv[0]);
+	descriptors_keep_memory(argv[0]);
 	share_pool(argv[0]);
 	return 0;
 }

@@ -19,6 +19,7 @@ remote_stop || exit 1
 rm "$folder/ready"
 remote_start --gpu-memory=16M
 timeout 120 "$build/test/cuda/remote/ipc" quota || fail "with a quota"
+timeout 120 "$build/test/cuda/remote/ipc" charged || fail "descriptors with a quota"
 remote_stop || exit 1
 rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=2 remote_start --gpu-memory=16M
