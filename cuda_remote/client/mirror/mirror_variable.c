@@ -48,6 +48,20 @@ static bool add_range(uint64_t start, uint64_t end)
 	return true;
 }
 
+/* Only the server says how large variables are. All of them and their twins take at most half of this host's memory. Under the
+ * lock. */
+static bool is_too_much(uint64_t start, uint64_t end, uint64_t page)
+{
+	uint64_t pages = (end - start) / page, limit = (uint64_t)sysconf(_SC_PHYS_PAGES) / 4;
+	if (pages >= limit)
+		return true;
+	for (size_t i = 0; i < n_ranges; i++)
+		pages += (ranges[i].end - ranges[i].start) / page;
+	for (uint64_t at = start; at < end && pages >= limit; at += page)
+		pages -= is_mapped(at); /* it was counted twice */
+	return pages >= limit;
+}
+
 /* Maps the pages from start to end that are not mapped for variables yet. False: there is other memory, or no memory. */
 static bool map_pages(uint64_t start, uint64_t end, uint64_t page)
 {
@@ -76,29 +90,40 @@ static bool map_pages(uint64_t start, uint64_t end, uint64_t page)
 	return true;
 }
 
-/* Only the server says how large the variable is. It and its twin take at most half of this host's memory. */
-static bool is_too_large(uint64_t size, uint64_t page)
+/* The twin holds zeros. A page that was mapped already may have held a variable of a library that was unloaded. New pages hold
+ * zeros, and have no memory before somebody writes. Under the lock. */
+static void clear_mapped(uint64_t start, uint64_t end, uint64_t page)
 {
-	return size / page >= (uint64_t)sysconf(_SC_PHYS_PAGES) / 4;
+	while (start < end) {
+		uint64_t until = (start & ~(page - 1)) + page;
+		if (until > end)
+			until = end;
+		if (is_mapped(start & ~(page - 1)))
+			memset((void *)(uintptr_t)start, 0, until - start);
+		start = until;
+	}
 }
 
 CUresult rc_mirror_variable(struct rc_link *link, const struct rc_span *span, const char *name)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = span->base & ~(page - 1);
-	if (is_too_large(span->size, page)) {
-		hr_log(HR_LOG_ERROR, "server %s: the managed variable %s has %llu bytes, more than a quarter of this host's memory",
-		       link->server, name, (unsigned long long)span->size);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = span->base & ~(page - 1), last = span->base + span->size;
+	uint64_t end = (last + page - 1) & ~(page - 1);
+	pthread_mutex_lock(&lock);
+	bool too_much = is_too_much(start, end, page), mapped = false;
+	if (!too_much) {
+		clear_mapped(span->base, last, page);
+		mapped = map_pages(start, end, page);
+	}
+	pthread_mutex_unlock(&lock);
+	if (too_much) {
+		hr_log(HR_LOG_ERROR, "server %s: with the managed variable %s, of %llu bytes, such variables exceed a quarter of this "
+		       "host's memory", link->server, name, (unsigned long long)span->size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	pthread_mutex_lock(&lock);
-	bool mapped = map_pages(start, (span->base + span->size + page - 1) & ~(page - 1), page);
-	pthread_mutex_unlock(&lock);
 	if (!mapped) {
 		hr_log(HR_LOG_ERROR, "server %s: the managed variable %s is at %#llx, where the program has other memory; run the program "
 		       "again", link->server, name, (unsigned long long)span->base);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* The twin holds zeros; the page may have held a variable of a library that was unloaded. */
-	memset((void *)(uintptr_t)span->base, 0, span->size);
 	return rc_mirror_begin(span) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

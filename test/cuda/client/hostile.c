@@ -733,6 +733,39 @@ static void run_large_variable(void)
 	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
+/* Variables of less than a quarter of the host's memory each, and of more than that together. */
+static uint64_t some[2] = { PLACE };
+
+static bool name_large_variables(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	static const struct rc_wire_module no_kernels = { .result = CUDA_SUCCESS };
+	static const struct rc_wire_pulled no_changes = { .next = 0 };
+	(void)arguments;
+	if (call->function == RC_CALL_module_load)
+		reply(from, call, 0, &no_kernels, sizeof no_kernels);
+	else if (call->function == RC_CALL_managed_variable)
+		reply(from, call, 0, some, sizeof some);
+	else if (call->function == RC_CALL_managed_pull)
+		reply(from, call, 0, &no_changes, sizeof no_changes);
+	else
+		return false;
+	return true;
+}
+
+static void run_large_variables(void)
+{
+	CUlibrary library;
+	CUdeviceptr there;
+	size_t size;
+	some[1] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 6;
+	expect("cuLibraryLoadData", cuLibraryLoadData(&library, "text", NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
+	expect("cuLibraryGetManaged", cuLibraryGetManaged(&there, &size, library, "first"), CUDA_SUCCESS);
+	expect("byte", (CUresult)((const uint8_t *)(uintptr_t)there)[size - 1], (CUresult)0);
+	some[0] += (uint64_t)1 << 40;
+	expect("cuLibraryGetManaged", cuLibraryGetManaged(&there, &size, library, "second"), CUDA_ERROR_OUT_OF_MEMORY);
+	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
 /* No chunk was sent, so no slot can have been left. */
 static bool free_a_slot(struct connection *from, const struct rc_wire_call *call, const void *arguments)
 {
@@ -772,6 +805,7 @@ static const struct {
 	{ "changes-cut-short", answer_changes, run_changes_cut_short, true },
 	{ "changes-without-end", answer_changes, run_changes_without_end, true },
 	{ "variable-of-a-terabyte", name_a_large_variable, run_large_variable, true },
+	{ "variables-of-much-memory-together", name_large_variables, run_large_variables, true },
 };
 
 static int run_lie(const char *socket)
