@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESOURCES_MAX 65536 /* of a session: 10 MB */
+#define RESOURCES_MAX 16384 /* of a session: 3 MB */
+#define RESOURCE_BUCKETS 1024
 
 struct server_green {
 	struct server_green *next;
@@ -20,49 +21,123 @@ struct server_green {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server_green *greens;
-static CUdevResource *resources; /* that the client was told of: number n is resources[n - 1] */
-static size_t resources_n, resources_room;
 
 /* ---- multiprocessors ---- */
+
+/*
+ * A resource that the client was told of. CUDA has no call that frees one, so the one that was used least recently gives its place
+ * to a new one when all places are taken. A number is the place and how often the place was taken.
+ */
+struct kept {
+	CUdevResource resource;
+	uint64_t number;
+	uint32_t bucket, same;    /* same: the next place in the bucket, as the next two 1 more than its index; 0: none */
+	uint32_t before, after;   /* used before and after this one */
+};
+
+static struct kept *kept;
+static uint32_t kept_n, kept_room, buckets[RESOURCE_BUCKETS], oldest, newest;
+
+static uint32_t bucket_of(const CUdevResource *resource)
+{
+	const uint8_t *bytes = (const uint8_t *)resource;
+	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+	for (size_t i = 0; i < sizeof *resource; i++)
+		hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
+	return (uint32_t)(hash >> 32) % RESOURCE_BUCKETS;
+}
+
+/* Takes the place at index - 1 out of the order of use. Under the lock, as the next four. */
+static void order_remove(uint32_t index)
+{
+	const struct kept *at = &kept[index - 1];
+	*(at->before ? &kept[at->before - 1].after : &oldest) = at->after;
+	*(at->after ? &kept[at->after - 1].before : &newest) = at->before;
+}
+
+static void order_append(uint32_t index)
+{
+	kept[index - 1].before = newest;
+	kept[index - 1].after = 0;
+	*(newest ? &kept[newest - 1].after : &oldest) = index;
+	newest = index;
+}
+
+static void bucket_remove(uint32_t index)
+{
+	uint32_t *at = &buckets[kept[index - 1].bucket];
+	while (*at != index)
+		at = &kept[*at - 1].same;
+	*at = kept[index - 1].same;
+}
+
+/* A place that no resource has, with a number of its own. 0: no memory. */
+static uint32_t place_new(void)
+{
+	if (kept_n == RESOURCES_MAX) {
+		uint32_t index = oldest;
+		order_remove(index);
+		bucket_remove(index);
+		kept[index - 1].number += RESOURCES_MAX;
+		return index;
+	}
+	if (kept_n == kept_room) {
+		uint32_t room = kept_room ? 2 * kept_room : 64;
+		struct kept *more = realloc(kept, room * sizeof *more);
+		if (!more)
+			return 0;
+		kept = more;
+		kept_room = room;
+	}
+	kept[kept_n].number = RESOURCES_MAX + kept_n;
+	return ++kept_n;
+}
+
+static uint32_t place_of(const CUdevResource *resource, uint32_t bucket)
+{
+	uint32_t index = buckets[bucket];
+	while (index && memcmp(&kept[index - 1].resource, resource, sizeof *resource))
+		index = kept[index - 1].same;
+	return index;
+}
 
 /* The number of a resource, which is kept if it is new. *number 0: it has no multiprocessors. */
 static CUresult resource_keep(const CUdevResource *resource, uint64_t *number)
 {
-	size_t i = 0;
-	CUresult result = CUDA_SUCCESS;
 	*number = 0;
 	if (resource->type != CU_DEV_RESOURCE_TYPE_SM)
 		return CUDA_SUCCESS;
+	uint32_t bucket = bucket_of(resource);
 	pthread_mutex_lock(&lock);
-	while (i < resources_n && memcmp(&resources[i], resource, sizeof *resource))
-		i++;
-	if (i == resources_room && i < RESOURCES_MAX) {
-		size_t room = resources_room ? 2 * resources_room : 64;
-		CUdevResource *more = realloc(resources, room * sizeof *more);
-		if (more) {
-			resources = more;
-			resources_room = room;
-		}
+	uint32_t index = place_of(resource, bucket);
+	if (index) {
+		order_remove(index);
+	} else if ((index = place_new())) {
+		kept[index - 1].resource = *resource;
+		kept[index - 1].bucket = bucket;
+		kept[index - 1].same = buckets[bucket];
+		buckets[bucket] = index;
 	}
-	if (i == resources_room)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else if (i == resources_n)
-		resources[resources_n++] = *resource;
+	if (index) {
+		order_append(index);
+		*number = kept[index - 1].number;
+	}
 	pthread_mutex_unlock(&lock);
-	*number = i + 1;
-	return result;
+	return index ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult resource_find(uint64_t number, CUdevResource *resource)
 {
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	uint32_t index = (uint32_t)(number % RESOURCES_MAX) + 1;
 	pthread_mutex_lock(&lock);
-	if (number && number <= resources_n) {
-		*resource = resources[number - 1];
-		result = CUDA_SUCCESS;
+	bool found = index <= kept_n && kept[index - 1].number == number;
+	if (found) {
+		order_remove(index);
+		order_append(index);
+		*resource = kept[index - 1].resource;
 	}
 	pthread_mutex_unlock(&lock);
-	return result;
+	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult resource_give(struct server_call *call, const CUdevResource *resource)

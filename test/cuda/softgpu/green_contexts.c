@@ -190,6 +190,21 @@ static void descriptors_take_parts_of_one_split(void)
 	EXPECT(cuDevResourceGenerateDesc(NULL, first, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A server keeps 16,384 of them. */
+static void resources_may_be_divided_without_end(void)
+{
+	CUdevResource all = all_of_them(), first[4], parts[4];
+	CUdevResourceDesc descriptor;
+	unsigned groups = 4;
+	OK(cuDevSmResourceSplitByCount(first, &groups, &all, NULL, 0, 1));
+	for (int i = 0; i < 16384 / 4 + 10; i++) {
+		OK(cuDevSmResourceSplitByCount(parts, &groups, &all, NULL, 0, 1));
+		CHECK(groups == 4);
+	}
+	OK(cuDevResourceGenerateDesc(&descriptor, parts, 4));
+	EXPECT(cuDevResourceGenerateDesc(&descriptor, first, 4), remote ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+}
+
 /* A green context of this many multiprocessors. */
 static CUgreenCtx green_new(unsigned multiprocessors)
 {
@@ -496,6 +511,7 @@ int main(int argc, char **argv)
 	an_event_of_a_capture_is_refused_and_the_capture_lost(context);
 	multiprocessors_are_split();
 	descriptors_take_parts_of_one_split();
+	resources_may_be_divided_without_end();
 	a_green_context_is_the_primary_one_with_fewer_multiprocessors(context);
 	a_cooperative_launch_has_the_green_contexts_multiprocessors();
 	a_green_contexts_events_are_of_its_streams_alone();
