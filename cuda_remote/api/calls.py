@@ -580,7 +580,7 @@ def server_delete(call, gone):
             out += ["\tif (result == CUDA_SUCCESS)", f"\t\tserver_object_ended(&hidden_{a.name});", "\telse",
                     f"\t\tserver_object_show(&hidden_{a.name});"]
             continue
-        line = f"server_object_unbind(args.{a.name});" if a.kind else f"server_number_remove(RC_NUMBER_{a.number}, {a.name});"
+        line = f"server_object_unbind(args.{a.name});" if a.kind else f"server_number_remove(call, RC_NUMBER_{a.number}, {a.name});"
         out += [f"\t{line}"] if call.mode == "async" else ["\tif (result == CUDA_SUCCESS)", f"\t\t{line}"]
     return out
 

@@ -19,23 +19,32 @@ struct object {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct object *objects;
 
-/* Two servers may give the same number, so the current context's server counts. Under the lock. */
+/*
+ * The link to an object of the current context, or else to one of another context of its server, or to the end: two servers may give
+ * the same number, and a driver may do so in two contexts. Under the lock.
+ */
 static struct object **place(enum rc_number kind, uint64_t number)
 {
-	struct object **at = &objects;
+	struct object **at = &objects, **other = NULL;
 	for (; *at; at = &(*at)->next) {
 		struct object *object = *at;
-		if (object->number == number && object->kind == kind &&
-		    rc_handle_session((uint64_t)(uintptr_t)object->context) == rc_context_session())
-			break;
+		if (object->number != number || object->kind != kind)
+			continue;
+		if (object->context == rc_context_current())
+			return at;
+		if (!other && rc_handle_session((uint64_t)(uintptr_t)object->context) == rc_context_session())
+			other = at;
 	}
-	return at;
+	return other ? other : at;
 }
 
-static void forget(enum rc_number kind, uint64_t number)
+/* Unlinks the object. of_current: only if it is of the current context. */
+static void forget(enum rc_number kind, uint64_t number, bool of_current)
 {
 	pthread_mutex_lock(&lock);
 	struct object **at = place(kind, number), *gone = *at;
+	if (gone && of_current && gone->context != rc_context_current())
+		gone = NULL;
 	if (gone)
 		*at = gone->next;
 	pthread_mutex_unlock(&lock);
@@ -47,7 +56,7 @@ static CUresult keep(enum rc_number kind, uint64_t number, const CUDA_RESOURCE_D
 	struct object *made = malloc(sizeof *made);
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	forget(kind, number); /* its object ended with its context */
+	forget(kind, number, true); /* its object has ended without a call that says so */
 	pthread_mutex_lock(&lock);
 	*made = (struct object){ objects, kind, number, rc_context_current(), *resource };
 	objects = made;
@@ -96,7 +105,7 @@ CUresult texture_done_create(CUtexObject *object, const CUDA_RESOURCE_DESC *reso
 
 CUresult texture_done_destroy(CUtexObject object)
 {
-	forget(RC_NUMBER_TEXTURE, object);
+	forget(RC_NUMBER_TEXTURE, object, false);
 	return CUDA_SUCCESS;
 }
 
@@ -107,7 +116,7 @@ CUresult surface_done_create(CUsurfObject *object, const CUDA_RESOURCE_DESC *res
 
 CUresult surface_done_destroy(CUsurfObject object)
 {
-	forget(RC_NUMBER_SURFACE, object);
+	forget(RC_NUMBER_SURFACE, object, false);
 	return CUDA_SUCCESS;
 }
 

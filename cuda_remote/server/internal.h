@@ -284,7 +284,8 @@ CUresult server_object_context(uint32_t index, CUcontext *context);
 CUresult server_number_add(struct server_call *call, enum rc_number kind, uint64_t number);
 /* True if the driver gave the number to an object of this kind that has not ended. */
 bool server_number_known(enum rc_number kind, uint64_t number);
-void server_number_remove(enum rc_number kind, uint64_t number);
+/* Of two objects with the number, that of the calling thread's context has ended. */
+void server_number_remove(struct server_call *call, enum rc_number kind, uint64_t number);
 /* The objects of a context have ended. */
 void server_numbers_forget(CUcontext context);
 

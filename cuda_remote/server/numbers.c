@@ -19,13 +19,21 @@ struct number {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct number *buckets[BUCKETS];
 
-/* The link to a number, or to the end of its bucket. Under the lock. */
-static struct number **place(enum rc_number kind, uint64_t value)
+/*
+ * The link to a number of this context, or else to the number of another one, or to the end of its bucket: the driver may give equal
+ * numbers in two contexts, and a program may name an object while another context is current. Under the lock.
+ */
+static struct number **place(enum rc_number kind, uint64_t value, CUcontext context)
 {
-	struct number **at = &buckets[(value ^ value >> 20) % BUCKETS];
-	while (*at && ((*at)->value != value || (*at)->kind != kind))
-		at = &(*at)->next;
-	return at;
+	struct number **at = &buckets[(value ^ value >> 20) % BUCKETS], **other = NULL;
+	for (; *at; at = &(*at)->next) {
+		if ((*at)->value != value || (*at)->kind != kind)
+			continue;
+		if ((*at)->context == context)
+			return at;
+		other = other ? other : at;
+	}
+	return other ? other : at;
 }
 
 /* Under the lock. */
@@ -42,8 +50,8 @@ CUresult server_number_add(struct server_call *call, enum rc_number kind, uint64
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&lock);
-	struct number **at = place(kind, value);
-	if (*at)
+	struct number **at = place(kind, value, call->thread->current);
+	if (*at && (*at)->context == call->thread->current)
 		drop(at); /* its object ended without a call that says so */
 	*made = (struct number){ *at, value, kind, call->thread->current };
 	*at = made;
@@ -54,15 +62,15 @@ CUresult server_number_add(struct server_call *call, enum rc_number kind, uint64
 bool server_number_known(enum rc_number kind, uint64_t value)
 {
 	pthread_mutex_lock(&lock);
-	bool known = *place(kind, value);
+	bool known = *place(kind, value, NULL);
 	pthread_mutex_unlock(&lock);
 	return known;
 }
 
-void server_number_remove(enum rc_number kind, uint64_t value)
+void server_number_remove(struct server_call *call, enum rc_number kind, uint64_t value)
 {
 	pthread_mutex_lock(&lock);
-	struct number **at = place(kind, value);
+	struct number **at = place(kind, value, call->thread->current);
 	if (*at)
 		drop(at);
 	pthread_mutex_unlock(&lock);

@@ -176,6 +176,53 @@ static void conditional_graph(void)
 	refuse(&refusing->clone, 0);
 }
 
+static CUtexObject texture_of(CUdeviceptr memory, size_t bytes)
+{
+	CUtexObject made;
+	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_LINEAR };
+	CUDA_TEXTURE_DESC plain = { .flags = CU_TRSF_READ_AS_INTEGER };
+	resource.res.linear.devPtr = memory;
+	resource.res.linear.format = CU_AD_FORMAT_UNSIGNED_INT8;
+	resource.res.linear.numChannels = 1;
+	resource.res.linear.sizeInBytes = bytes;
+	OK(cuTexObjectCreate(&made, &resource, &plain, NULL));
+	return made;
+}
+
+static void expect_bytes(CUtexObject texture, size_t bytes)
+{
+	CUDA_RESOURCE_DESC told;
+	OK(cuTexObjectGetResourceDesc(&told, texture));
+	CHECK(told.res.linear.sizeInBytes == bytes);
+}
+
+/* The driver gives two contexts textures with one number. Each has its own description, and ends by itself. */
+static void equal_numbers(void)
+{
+	CUcontext second;
+	CUdeviceptr memory[2];
+	CUtexObject texture[2];
+	refuse(&refusing->equal, 1);
+	OK(cuMemAlloc(&memory[0], 256));
+	texture[0] = texture_of(memory[0], 256);
+	OK(cuCtxCreate(&second, NULL, 0, 0));
+	OK(cuMemAlloc(&memory[1], 512));
+	texture[1] = texture_of(memory[1], 512);
+	CHECK(texture[0] == EQUAL_NUMBER && texture[1] == EQUAL_NUMBER);
+	expect_bytes(texture[1], 512);
+	OK(cuCtxSetCurrent(primary));
+	expect_bytes(texture[0], 256);
+	OK(cuTexObjectDestroy(texture[0]));
+	OK(cuCtxSetCurrent(second));
+	expect_bytes(texture[1], 512);
+	OK(cuTexObjectDestroy(texture[1]));
+	EXPECT(cuTexObjectDestroy(texture[1]), CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxDestroy(second));
+	OK(cuCtxSetCurrent(primary));
+	OK(cuMemFree(memory[0]));
+	refuse(&refusing->equal, 0);
+}
+
 int main(int argc, char **argv)
 {
 	int file = argc == 2 ? open(argv[1], O_RDWR | O_CLOEXEC) : -1;
@@ -184,6 +231,7 @@ int main(int argc, char **argv)
 	CHECK(refusing != MAP_FAILED && host);
 	primary = start();
 	conditional_graph();
+	equal_numbers();
 	earlier_failure();
 	context();
 	reset();

@@ -184,3 +184,41 @@ EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CU
 	await_loads();
 	return REAL(cuMemcpyDtoHAsync_v2)(to, from, size, stream);
 }
+
+/* The driver's textures that have the number EQUAL_NUMBER. */
+static struct {
+	CUcontext context;
+	CUtexObject real;
+} equals[4];
+
+EXPORT CUresult cuTexObjectCreate(CUtexObject *made, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
+				  const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	CUcontext context;
+	CUresult result = REAL(cuTexObjectCreate)(made, resource, texture, view);
+	if (result != CUDA_SUCCESS || !__atomic_load_n(&refusing->equal, __ATOMIC_ACQUIRE))
+		return result;
+	REAL(cuCtxGetCurrent)(&context);
+	for (size_t i = 0; i < sizeof equals / sizeof *equals; i++)
+		if (!equals[i].context) {
+			equals[i].context = context;
+			equals[i].real = *made;
+			*made = EQUAL_NUMBER;
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuTexObjectDestroy(CUtexObject object)
+{
+	CUcontext context;
+	if (!__atomic_load_n(&refusing->equal, __ATOMIC_ACQUIRE))
+		return REAL(cuTexObjectDestroy)(object);
+	REAL(cuCtxGetCurrent)(&context);
+	for (size_t i = 0; i < sizeof equals / sizeof *equals; i++)
+		if (equals[i].context == context && object == EQUAL_NUMBER) {
+			equals[i].context = NULL;
+			return REAL(cuTexObjectDestroy)(equals[i].real);
+		}
+	return CUDA_ERROR_INVALID_VALUE;
+}

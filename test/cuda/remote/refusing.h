@@ -17,6 +17,9 @@ struct refusing {
 	uint32_t instantiate; /* cuGraphInstantiateWithFlags */
 	uint32_t clone;    /* not 0: cuGraphClone returns CUDA_ERROR_NOT_SUPPORTED, as NVIDIA's does for graphs with conditional
 			    * handles */
+	uint32_t equal;    /* not 0: all textures get the number EQUAL_NUMBER, which each context has once */
 };
+
+#define EQUAL_NUMBER 77
 
 #endif
