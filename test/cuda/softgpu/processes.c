@@ -224,23 +224,77 @@ static void parent(int line)
 	expect_words(ordinary, 1);
 }
 
-int main(int argc, char **argv)
+/* ---- a recording whose process is killed ---- */
+
+/* Records the event behind a kernel that waits, and waits to be killed. */
+static int recorder(int line)
 {
-	int line[2], status;
-	if (argc == 2)
-		return child(atoi(argv[1]));
-	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, line));
+	CUipcEventHandle handle;
+	CUevent event;
+	CUstream stream;
+	uint32_t *flag;
+	start();
+	hear(line, &handle, sizeof handle);
+	OK(cuIpcOpenEventHandle(&event, handle));
+	OK(cuMemHostAlloc((void **)&flag, 4, 0));
+	*flag = 0;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	hold(stream, (CUdeviceptr)(uintptr_t)flag);
+	OK(cuEventRecord(event, stream));
+	say(line, &handle, 1);
+	for (;;)
+		pause();
+}
+
+/* An event keeps 250 recordings. The one that takes the place of the first comes while the first one's process lives, and then
+ * waits for it. */
+static void later_recordings_do_not_wait_for_a_dead_process(int line, pid_t other)
+{
+	CUipcEventHandle handle;
+	CUevent event;
+	CUstream stream;
+	OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	OK(cuIpcGetEventHandle(&handle, event));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	say(line, &handle, sizeof handle);
+	hear(line, &handle, 1);
+	for (int i = 0; i < 250; i++)
+		OK(cuEventRecord(event, stream));
+	EXPECT(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	CHECK(!kill(other, SIGKILL) && waitpid(other, NULL, 0) == other);
+	alarm(60); /* ends a wait without end */
+	OK(cuEventSynchronize(event));
+	OK(cuStreamSynchronize(stream));
+	alarm(0);
+	OK(cuEventDestroy(event));
+}
+
+static pid_t start_other(char *self, const char *what, int *line)
+{
+	int lines[2];
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, lines));
 	pid_t other = fork();
 	if (!other) {
 		char number[16];
-		close(line[0]);
-		snprintf(number, sizeof number, "%d", line[1]);
-		execl("/proc/self/exe", argv[0], number, (char *)NULL);
+		close(lines[0]);
+		snprintf(number, sizeof number, "%d", lines[1]);
+		execl("/proc/self/exe", self, what, number, (char *)NULL);
 		_exit(1);
 	}
-	close(line[1]);
+	close(lines[1]);
+	*line = lines[0];
+	return other;
+}
+
+int main(int argc, char **argv)
+{
+	int line, second, status;
+	if (argc == 3)
+		return !strcmp(argv[1], "child") ? child(atoi(argv[2])) : recorder(atoi(argv[2]));
+	pid_t other = start_other(argv[0], "child", &line), killed = start_other(argv[0], "recorder", &second);
 	start();
-	parent(line[0]);
+	parent(line);
 	CHECK(waitpid(other, &status, 0) == other && status == 0);
+	later_recordings_do_not_wait_for_a_dead_process(second, killed);
 	return 0;
 }

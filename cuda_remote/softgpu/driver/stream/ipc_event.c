@@ -47,6 +47,7 @@ typedef struct event_command {
 	command_t command;
 	ipc_event_t *event;
 	uint64_t number;
+	int32_t process; /* that recorded what the command may wait for, if its place named it at the call; else 0 */
 } event_command_t;
 
 static CUresult make(int file, ipc_event_t **event)
@@ -91,18 +92,24 @@ static bool complete(const shared_page_t *page, uint64_t number)
 	return __atomic_load_n(&page->places[number % PLACES].completed, __ATOMIC_ACQUIRE) >= number;
 }
 
-/* The process that recorded this number, if it has ended; else 0. */
-static int32_t gone(const shared_page_t *page, uint64_t number)
+/* The process that recorded this number; 0: its place names another recording, an earlier or a later one. */
+static int32_t recorder_of(const shared_page_t *page, uint64_t number)
 {
 	uint64_t recorder = __atomic_load_n(&page->places[number % PLACES].recorder, __ATOMIC_RELAXED);
 	int32_t process = (int32_t)(uint32_t)recorder;
-	/* The place may still contain the recording before this one. */
-	bool its_own = (uint32_t)(recorder >> 32) == (uint32_t)number && process > 0;
-	return its_own && kill(process, 0) && errno == ESRCH ? process : 0;
+	return (uint32_t)(recorder >> 32) == (uint32_t)number && process > 0 ? process : 0;
 }
 
-/* Waits for a number. CUDA_ERROR_UNKNOWN: the process that recorded it has ended. */
-static CUresult wait_for(shared_page_t *page, uint64_t number)
+/* The process that recorded this number, if it has ended; else 0. known: what recorder_of said earlier. */
+static int32_t gone(const shared_page_t *page, uint64_t number, int32_t known)
+{
+	int32_t process = recorder_of(page, number);
+	process = process ? process : known;
+	return process && kill(process, 0) && errno == ESRCH ? process : 0;
+}
+
+/* Waits for a number. known: as above. CUDA_ERROR_UNKNOWN: the process that recorded it has ended. */
+static CUresult wait_for(shared_page_t *page, uint64_t number, int32_t known)
 {
 	const struct timespec look = { 0, LOOK_NS };
 	for (;;) {
@@ -110,7 +117,7 @@ static CUresult wait_for(shared_page_t *page, uint64_t number)
 		uint32_t changes = __atomic_load_n(&page->changes, __ATOMIC_ACQUIRE);
 		if (complete(page, number))
 			return CUDA_SUCCESS;
-		int32_t process = gone(page, number);
+		int32_t process = gone(page, number, known);
 		if (process && !complete(page, number)) {
 			hr_log(HR_LOG_ERROR, "software GPU: process %d ended before its recorded event was complete",
 			       (int)process);
@@ -131,7 +138,7 @@ static CUresult record_run(command_t *command)
 	 */
 	if (record->number > PLACES && !complete(page, record->number - PLACES)) {
 		queue_rest_begin();
-		(void)wait_for(page, record->number - PLACES);
+		(void)wait_for(page, record->number - PLACES, record->process);
 		queue_rest_end();
 	}
 	/* Orders the work of the stream before the number; pairs with complete. */
@@ -142,13 +149,15 @@ static CUresult record_run(command_t *command)
 	return CUDA_SUCCESS;
 }
 
-/* Takes the number of a new recording, and names this process as its recorder. */
-static uint64_t next_number(shared_page_t *page)
+/* Takes the number of a new recording, and names this process as its recorder. *before: the recorder of the place's previous
+ * recording, which the place names no longer; 0: there is none, or the place did not name it. */
+static uint64_t next_number(shared_page_t *page, int32_t *before)
 {
 	uint64_t number = __atomic_add_fetch(&page->recorded, 1, __ATOMIC_RELEASE);
 	place_t *place = &page->places[number % PLACES];
 	/* A recording of this place whose process has ended would block this one for ever: complete it. */
-	if (number > PLACES && !complete(page, number - PLACES) && gone(page, number - PLACES))
+	*before = number > PLACES ? recorder_of(page, number - PLACES) : 0;
+	if (number > PLACES && !complete(page, number - PLACES) && gone(page, number - PLACES, *before))
 		__atomic_store_n(&place->completed, number - PLACES, __ATOMIC_RELEASE);
 	/* Orders nothing: a waiter checks the process only once it is named. */
 	__atomic_store_n(&place->recorder, number << 32 | (uint32_t)getpid(), __ATOMIC_RELAXED);
@@ -159,7 +168,7 @@ static CUresult wait_run(command_t *command)
 {
 	const event_command_t *wait = (const event_command_t *)command;
 	queue_rest_begin();
-	CUresult result = wait_for(wait->event->page, wait->number);
+	CUresult result = wait_for(wait->event->page, wait->number, wait->process);
 	queue_rest_end();
 	return result;
 }
@@ -178,7 +187,12 @@ static CUresult submit(ipc_event_t *event, CUstream stream, bool record)
 	command->command.despite_fault = record;
 	/* A host thread that waits for other work must not run this command and block in it. */
 	command->command.host_code = !record;
-	command->number = record ? next_number(page) : __atomic_load_n(&page->recorded, __ATOMIC_ACQUIRE);
+	if (record) {
+		command->number = next_number(page, &command->process);
+	} else {
+		command->number = __atomic_load_n(&page->recorded, __ATOMIC_ACQUIRE);
+		command->process = recorder_of(page, command->number);
+	}
 	queue_submit(stream, &command->command);
 	return CUDA_SUCCESS;
 }
@@ -201,7 +215,7 @@ CUresult ipc_event_query(ipc_event_t *event, bool block)
 	uint64_t number = __atomic_load_n(&event->page->recorded, __ATOMIC_ACQUIRE);
 	if (complete(event->page, number))
 		return CUDA_SUCCESS;
-	return block ? wait_for(event->page, number) : CUDA_ERROR_NOT_READY;
+	return block ? wait_for(event->page, number, recorder_of(event->page, number)) : CUDA_ERROR_NOT_READY;
 }
 
 CUresult ipc_event_export(const ipc_event_t *event, CUipcEventHandle *handle)
