@@ -37,6 +37,8 @@ struct matrix_form {
 	uint16_t m, n, k;
 	bool saturate, bit_and, column_major;
 	bool a_by_columns, b_by_rows; /* m8n8k4 of f16 only: four products, one for each quad pair */
+	bool sparse;                  /* mma.sp: a has half of k's columns; the row after d is the metadata */
+	uint8_t selector;             /* mma.sp: which lanes of each four have the metadata */
 	uint8_t carriers;             /* instructions that follow */
 	int rounding;                 /* f64: the rounding mode of fenv.h */
 };
@@ -48,7 +50,7 @@ static inline const struct matrix_form *matrix_form_of(const struct insn *insn)
 	return (const struct matrix_form *)(uintptr_t)insn[1].imm;
 }
 
-/* The n-th row of a matrix instruction: sources in the order of the text, then results. */
+/* The n-th row of a matrix instruction: a, b and c in the order of the text, results, then mma.sp's metadata. */
 static inline int32_t matrix_row(const struct insn *insn, uint32_t n)
 {
 	return insn[1 + n / CARRIER_ROWS].r[n % CARRIER_ROWS];

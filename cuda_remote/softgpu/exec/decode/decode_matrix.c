@@ -24,6 +24,7 @@ static const struct {
 
 #define MMA 1
 #define WMMA 2
+#define SPARSE 4
 #define TYPE(name) (1u << MATRIX_##name)
 #define TYPES_OF_BYTES (TYPE(S8) | TYPE(U8))
 #define TYPES_OF_NIBBLES (TYPE(S4) | TYPE(U4))
@@ -49,6 +50,11 @@ static const struct shape {
 	{ ".m32n8k16", 32, 8, 16, TYPE(F16) | TYPE(BF16) | TYPES_OF_BYTES, WMMA },
 	{ ".m16n16k8", 16, 16, 8, TYPE(TF32), WMMA },
 	{ ".m8n8k4", 8, 8, 4, TYPE(F64), WMMA },
+	{ ".m16n8k8", 16, 8, 8, TYPE(TF32), SPARSE },
+	{ ".m16n8k16", 16, 8, 16, TYPE(F16) | TYPE(BF16) | TYPE(TF32), SPARSE },
+	{ ".m16n8k32", 16, 8, 32, TYPE(F16) | TYPE(BF16) | TYPES_OF_BYTES, SPARSE },
+	{ ".m16n8k64", 16, 8, 64, TYPE(E4M3) | TYPE(E5M2) | TYPES_OF_BYTES | TYPES_OF_NIBBLES, SPARSE },
+	{ ".m16n8k128", 16, 8, 128, TYPES_OF_NIBBLES, SPARSE },
 };
 
 static enum matrix_type type_of(struct ptx_text word)
@@ -134,7 +140,7 @@ static void fill_accumulator(struct matrix_fragment *fragment, const struct shap
 static struct matrix_fragment fragment_of(const struct shape *shape, char role, enum matrix_type type)
 {
 	struct matrix_fragment fragment = { .type = (uint8_t)type, .bits = types[type].bits };
-	uint32_t k = shape->k;
+	uint32_t k = shape->opcode == SPARSE && role == 'a' ? shape->k / 2u : shape->k;
 	if (type == MATRIX_B1) {
 		fragment.bits = 32;
 		k /= 32;
@@ -153,7 +159,7 @@ static struct matrix_fragment fragment_of(const struct shape *shape, char role, 
 
 /* ---- rows, six to a carrier */
 struct rows {
-	struct value values[4 * FRAGMENT_REGISTERS]; /* ROLE_DEFINE: a result */
+	struct value values[4 * FRAGMENT_REGISTERS + 1]; /* ROLE_DEFINE: a result */
 	uint32_t count;
 };
 
@@ -234,7 +240,8 @@ static bool same_family(enum matrix_type a, enum matrix_type b)
 static void check_words(struct decoder *decoder, const struct shape *shape)
 {
 	static const char *const known[] = { ".sync", ".aligned", ".mma", ".row", ".col", ".satfinite", ".rn", ".rz",
-					     ".rm",   ".rp",      ".xor", ".and", ".popc" };
+					     ".rm",   ".rp",      ".xor", ".and", ".popc", ".sp",
+					     ".sp::ordered_metadata" };
 	for (uint32_t i = 0; i < decoder->statement->modifiers; i++) {
 		struct ptx_text word = decoder->statement->modifier[i];
 		bool found = type_of(word) != MATRIX_NO_TYPE || ptx_text_is(word, shape->word);
@@ -257,22 +264,36 @@ static bool layout_by_columns(struct decoder *decoder, uint32_t n)
 	decode_invalid(decoder, "expected the layouts of a and b");
 }
 
-static void decode_product(struct decoder *decoder, bool wmma)
+/* mma.sp's last two operands. Four lanes have the metadata of two rows; the selector says which of them, if not all. */
+static void add_metadata(struct decoder *decoder, struct rows *rows, struct matrix_form *form)
+{
+	struct ptx_operand *selector = decode_operand(decoder, 5);
+	uint32_t bits = form->a.bits, span = bits == 4 ? 8 : bits == 32 ? 2 : 4, lanes = form->k / span * 4 / 16;
+	if (selector->kind != PTX_OPERAND_INTEGER || selector->value >= 4 / lanes)
+		decode_invalid(decoder, "no such sparsity selector for this shape");
+	form->sparse = true;
+	form->selector = (uint8_t)selector->value;
+	rows->values[rows->count++] = decode_source(decoder, decode_operand(decoder, 4), 'w');
+}
+
+static void decode_product(struct decoder *decoder, uint8_t opcode)
 {
 	enum matrix_type found[4];
 	struct rows rows = { .count = 0 };
+	bool wmma = opcode == WMMA;
 	read_types(decoder, found, wmma);
-	const struct shape *shape = find_shape(decoder, wmma ? WMMA : MMA, found[1], false);
+	const struct shape *shape = find_shape(decoder, opcode, found[1], false);
 	uint32_t accumulators = accumulators_of(found[1]);
 	check_words(decoder, shape);
 	if (!same_family(found[1], found[2]) || !(accumulators >> found[0] & 1) || !(accumulators >> found[3] & 1))
 		decode_unsupported(decoder, "this combination of types");
-	bool integer = accumulators == TYPE(S32), quads = !wmma && shape->k == 4 && found[1] == MATRIX_F16;
+	bool integer = accumulators == TYPE(S32), quads = opcode == MMA && shape->k == 4 && found[1] == MATRIX_F16;
 	if (decode_has(decoder, ".satfinite") && (!integer || found[1] == MATRIX_B1))
 		decode_unsupported(decoder, "saturation of this type");
 	if ((found[1] == MATRIX_B1) != decode_has(decoder, ".popc"))
 		decode_invalid(decoder, "expected .xor.popc or .and.popc with bits, and with nothing else");
-	decode_operand_count(decoder, 4, 4);
+	uint32_t operands = opcode == SPARSE ? 6 : 4;
+	decode_operand_count(decoder, operands, operands);
 	struct matrix_form *form = new_form(decoder, shape);
 	form->saturate = decode_has(decoder, ".satfinite");
 	form->bit_and = decode_has(decoder, ".and");
@@ -293,15 +314,16 @@ static void decode_product(struct decoder *decoder, bool wmma)
 	add_rows(decoder, &rows, decode_operand(decoder, 2), &form->b, false);
 	add_rows(decoder, &rows, decode_operand(decoder, 3), &form->c, false);
 	add_rows(decoder, &rows, decode_operand(decoder, 0), &form->d, true);
+	if (opcode == SPARSE)
+		add_metadata(decoder, &rows, form);
 	decode_emit(decoder, quads ? op_matrix_quads : decoder->ops->matrix_multiply);
 	carry_rows(decoder, &rows, form);
 }
 
 void decode_mma(struct decoder *decoder)
 {
-	if (decode_has(decoder, ".sp") || decode_has(decoder, ".sp::ordered_metadata"))
-		decode_unsupported(decoder, "sparse matrices");
-	decode_product(decoder, false);
+	bool sparse = decode_has(decoder, ".sp") || decode_has(decoder, ".sp::ordered_metadata");
+	decode_product(decoder, sparse ? SPARSE : MMA);
 }
 
 /* ---- wmma.load, wmma.store */
@@ -359,7 +381,7 @@ static void decode_tile(struct decoder *decoder, char role)
 void decode_wmma(struct decoder *decoder)
 {
 	if (decode_has(decoder, ".mma"))
-		decode_product(decoder, true);
+		decode_product(decoder, WMMA);
 	else if (decode_has(decoder, ".a"))
 		decode_tile(decoder, 'a');
 	else if (decode_has(decoder, ".b"))

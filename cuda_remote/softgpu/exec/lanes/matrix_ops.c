@@ -3,13 +3,14 @@
  * The multiplication of mma and wmma, compiled once for each instruction set. Floats other than f64 are multiplied and
  * summed in double, where each product is exact, and rounded once at the end: PTX asks for no less than single
  * precision and leaves the order open. f64 fuses, in the order of k. The integers' sum is exact before it wraps or
- * saturates.
+ * saturates. mma.sp reads only those rows of b that the metadata names: an infinity in another row changes nothing.
  */
 #include "cuda_remote/softgpu/exec/lanes/lanes.h"
 #include "cuda_remote/softgpu/exec/matrix.h"
 
 #include <fenv.h>
 #include <math.h>
+#include <string.h>
 
 #define ELEMENTS_MAX 1024
 #define SUMS_MAX 256
@@ -198,13 +199,76 @@ static void multiply_bits(const struct matrix_form *form, const int32_t *a, cons
 	}
 }
 
+/* ---- mma.sp */
+#define SPARSE_ROWS 16
+#define SPARSE_COLUMNS 64
+
+/* The row of b that belongs to each element of a. */
+typedef uint8_t sparse_rows[SPARSE_ROWS][SPARSE_COLUMNS];
+
+/*
+ * Four bits of metadata describe a group of neighbours along k: of eight 4-bit elements two pairs are kept, of four
+ * elements of 8 or 16 bits two, of two 32-bit elements one. Two bits are the place of a kept element or pair in its
+ * group; of a tf32 the upper one of the first two. A row of 16- and 32-bit elements has 16 bits of metadata in a word,
+ * the lower half for row group and the upper half for row group + 8; the next 16 bits of both rows are in the next
+ * lane. A row of smaller elements has a whole word: lane 0 and 1 of the four have those of rows group and group + 8,
+ * lanes 2 and 3 the next words.
+ */
+static void read_metadata(const struct warp *warp, const struct insn *insn, const struct matrix_form *form,
+			  sparse_rows rows)
+{
+	uint32_t last = (uint32_t)form->a.registers + form->b.registers + form->c.registers + form->d.registers;
+	const uint32_t *words = matrix_words(warp, insn, last);
+	uint32_t bits = form->a.bits, span = bits == 4 ? 8 : bits == 32 ? 2 : 4, pair = bits == 4 ? 2 : 1;
+	uint32_t kept = span / 2, lanes = form->k / span * 4 / 16; /* lanes that have the metadata of two rows */
+	for (uint32_t row = 0; row < SPARSE_ROWS; row++) {
+		for (uint32_t group = 0; group < form->k / span; group++) {
+			uint32_t lane = row % 8 * 4 + form->selector * lanes, shift = group % 8 * 4;
+			if (bits >= 16) {
+				lane += group / 4;
+				shift = group % 4 * 4 + row / 8 * 16;
+			} else {
+				lane += group / 8 * 2 + row / 8;
+			}
+			uint32_t places = words[lane] >> shift & 15;
+			for (uint32_t i = 0; i < kept; i++) {
+				uint32_t place = bits == 32 ? places >> 1 & 1 : places >> i / pair * 2 & 3;
+				rows[row][group * kept + i] = (uint8_t)(group * span + place * pair + i % pair);
+			}
+		}
+	}
+}
+
+static void multiply_sparse_doubles(const struct matrix_form *form, const sparse_rows rows, const double *a,
+				    const double *b, double *d)
+{
+	for (uint32_t row = 0; row < SPARSE_ROWS; row++)
+		for (uint32_t i = 0; i < form->a.columns; i++)
+			INDEPENDENT for (uint32_t column = 0; column < 8; column++)
+				d[row * 8 + column] += a[row * form->a.columns + i] * b[rows[row][i] * 8 + column];
+}
+
+static void multiply_sparse_integers(const struct matrix_form *form, const sparse_rows rows, const int32_t *a,
+				     const int32_t *b, int32_t *d)
+{
+	memset(d, 0, SPARSE_ROWS * 8 * sizeof *d);
+	for (uint32_t row = 0; row < SPARSE_ROWS; row++)
+		for (uint32_t i = 0; i < form->a.columns; i++)
+			INDEPENDENT for (uint32_t column = 0; column < 8; column++)
+				d[row * 8 + column] += a[row * form->a.columns + i] * b[rows[row][i] * 8 + column];
+}
+
 static void multiply_floats_of(struct warp *warp, const struct insn *insn, const struct matrix_form *form)
 {
 	_Alignas(64) double a[ELEMENTS_MAX], b[ELEMENTS_MAX], d[SUMS_MAX];
 	unpack_floats(warp, insn, 0, &form->a, a);
 	unpack_floats(warp, insn, form->a.registers, &form->b, b);
 	unpack_floats(warp, insn, form->a.registers + form->b.registers, &form->c, d);
-	if (form->a.type == MATRIX_F64) {
+	if (form->sparse) {
+		sparse_rows rows;
+		read_metadata(warp, insn, form, rows);
+		multiply_sparse_doubles(form, (const uint8_t(*)[SPARSE_COLUMNS])rows, a, b, d);
+	} else if (form->a.type == MATRIX_F64) {
 		if (form->rounding != FE_TONEAREST)
 			fesetround(form->rounding);
 		fuse_doubles(form, a, b, d);
@@ -224,7 +288,13 @@ static void multiply_integers_of(struct warp *warp, const struct insn *insn, con
 	unpack_integers(warp, insn, 0, &form->a, a);
 	unpack_integers(warp, insn, form->a.registers, &form->b, b);
 	unpack_integers(warp, insn, first, &form->c, c);
-	(form->a.type == MATRIX_B1 ? multiply_bits : multiply_integers)(form, a, b, d);
+	if (form->sparse) {
+		sparse_rows rows;
+		read_metadata(warp, insn, form, rows);
+		multiply_sparse_integers(form, (const uint8_t(*)[SPARSE_COLUMNS])rows, a, b, d);
+	} else {
+		(form->a.type == MATRIX_B1 ? multiply_bits : multiply_integers)(form, a, b, d);
+	}
 	FOR_REGISTERS {
 		uint32_t *words = matrix_words(warp, insn, first + form->c.registers + r);
 		for_each_lane(lane, warp->mask) {

@@ -310,8 +310,8 @@ static void say_loads(const char *name, int first, int count, bool wide)
 		say("ld.global.%s %%%s%d, [%%l2+%d];\n", wide ? "b64" : "b32", name, n, (first + n) * 256);
 }
 
-/* k(in, out): registers from in, of 8 bytes each, a, b and c; d's to out. */
-static void mma_text(const char *mnemonic, bool wide, int a, int b, int c, int d)
+/* k(in, out): registers from in, of 8 bytes each, a, b, c and, if there is a selector, the metadata; d's to out. */
+static void sparse_text(const char *mnemonic, bool wide, int a, int b, int c, int d, int selector)
 {
 	const char *type = wide ? "b64" : "b32";
 	text_begin();
@@ -322,6 +322,8 @@ static void mma_text(const char *mnemonic, bool wide, int a, int b, int c, int d
 	say_loads("a", 0, a, wide);
 	say_loads("b", a, b, wide);
 	say_loads("c", a + b, c, wide);
+	if (selector >= 0)
+		say("ld.global.b32 %%r2, [%%l2+%d];\n", (a + b + c) * 256);
 	say("%s ", mnemonic);
 	say_vector("%d", d);
 	say(", ");
@@ -330,10 +332,17 @@ static void mma_text(const char *mnemonic, bool wide, int a, int b, int c, int d
 	say_vector("%b", b);
 	say(", ");
 	say_vector("%c", c);
+	if (selector >= 0)
+		say(", %%r2, %d", selector);
 	say(";\n");
 	for (int n = 0; n < d; n++)
 		say("st.global.%s [%%l3+%d], %%d%d;\n", type, n * 256, n);
 	say("ret;\n}\n");
+}
+
+static void mma_text(const char *mnemonic, bool wide, int a, int b, int c, int d)
+{
+	sparse_text(mnemonic, wide, a, b, c, d, -1);
 }
 
 static void run_mma(const struct registers *in, struct registers *out)
@@ -392,6 +401,136 @@ START_TEST(mma_multiplies_what_its_fragments_hold)
 			struct place at = place_c(p.m, lane, i);
 			check_result(&p, at.row, at.column, get(&out, lane, i, bits_of(p.td)));
 		}
+}
+END_TEST
+
+/* ---- mma.sp */
+static const struct sparse_case {
+	struct mma_case product;
+	int selectors;
+} sparse_cases[] = {
+	{ { 16, 8, 16, "f16", "f16", "f32", "f32", "", "" }, 4 },
+	{ { 16, 8, 32, "f16", "f16", "f16", "f16", "", "" }, 2 },
+	{ { 16, 8, 32, "bf16", "bf16", "f32", "f32", "", "" }, 2 },
+	{ { 16, 8, 8, "tf32", "tf32", "f32", "f32", "", "" }, 4 },
+	{ { 16, 8, 16, "tf32", "tf32", "f32", "f32", "", "" }, 2 },
+	{ { 16, 8, 64, "e4m3", "e5m2", "f32", "f32", "", "" }, 1 },
+	{ { 16, 8, 32, "s8", "u8", "s32", "s32", "", "" }, 2 },
+	{ { 16, 8, 64, "u8", "s8", "s32", "s32", ".satfinite", "" }, 1 },
+	{ { 16, 8, 64, "s4", "u4", "s32", "s32", "", "" }, 2 },
+	{ { 16, 8, 128, "u4", "s4", "s32", "s32", "", "" }, 1 },
+};
+#define SPARSE_CASES (int)(sizeof sparse_cases / sizeof *sparse_cases)
+
+/* The element of b that element (row, column) of the stored a is multiplied with, by the row's metadata. */
+static int along_k(const struct sparse_case *test, uint64_t metadata, int column)
+{
+	int bits = bits_of(test->product.ta);
+	if (bits == 32)
+		return column * 2 + ((metadata >> column * 4 & 15) == 0xe);
+	if (bits == 4)
+		return column / 4 * 8 + (int)(metadata >> column / 2 * 2 & 3) * 2 + column % 2;
+	return column / 2 * 4 + (int)(metadata >> column * 2 & 3);
+}
+
+/* Four bits for each group along k: two places in ascending order, or for tf32 0x4 or 0xe. */
+static uint64_t random_metadata(const struct sparse_case *test)
+{
+	static const uint8_t pairs[] = { 0x4, 0x8, 0xc, 0x9, 0xd, 0xe };
+	uint64_t metadata = 0;
+	for (int group = 0; group < 16; group++) {
+		uint64_t four = bits_of(test->product.ta) == 32 ? (random_bits() & 1 ? 0xe : 0x4) :
+								  pairs[random_bits() % 6];
+		metadata |= four << group * 4;
+	}
+	return metadata;
+}
+
+/* Which lane has a half or a whole word of a row's metadata, and where in its word (as CUTLASS orders them). */
+static void put_metadata(const struct sparse_case *test, struct registers *in, int first, int row, int selector,
+			 uint64_t metadata)
+{
+	int k = test->product.k, bits = bits_of(test->product.ta), lane = row % 8 * 4;
+	if (bits >= 16) {
+		int lanes = bits == 32 ? k / 8 : k / 16;
+		for (int n = 0; n < lanes; n++)
+			in->cells[first][lane + selector * lanes + n] |=
+				(metadata >> n * 16 & 0xffff) << (row < 8 ? 0 : 16);
+	} else {
+		for (int n = 0; n < k / (bits == 4 ? 64 : 32); n++)
+			in->cells[first][lane + selector * 2 + n * 2 + (row >= 8)] = metadata >> n * 32 & 0xffffffffu;
+	}
+}
+
+START_TEST(sparse_products_take_the_elements_that_the_metadata_names)
+{
+	const struct sparse_case *test = &sparse_cases[_i % SPARSE_CASES];
+	int selector = _i / SPARSE_CASES % 4;
+	if (selector >= test->selectors)
+		return;
+	use_isa(_i / SPARSE_CASES / 4);
+	static struct product p;
+	static struct matrix stored;
+	static struct registers in, out;
+	char mnemonic[128];
+	p = product_of(&test->product);
+	memset(&in, 0, sizeof in);
+	memset(&p.a, 0, sizeof p.a);
+	int half = p.k / 2, bits = bits_of(p.ta), rc = registers_of(p.m * p.n, p.tc);
+	int ra = registers_of(p.m * half, p.ta), rb = registers_of(p.k * p.n, p.tb);
+	fill(&stored, p.m, half, p.ta);
+	for (int lane = 0; lane < 32; lane++)
+		in.cells[ra + rb + rc][lane] = random_bits();
+	for (int row = 0; row < 8; row++) /* the lanes that the selector names; all others keep random bits */
+		for (int n = 0; n < 4 / test->selectors; n++)
+			in.cells[ra + rb + rc][row * 4 + selector * (4 / test->selectors) + n] = 0;
+	for (int row = 0; row < p.m; row++) {
+		uint64_t metadata = random_metadata(test);
+		put_metadata(test, &in, ra + rb + rc, row, selector, metadata);
+		for (int column = 0; column < half; column++)
+			p.a.values[row * p.k + along_k(test, metadata, column)] = stored.values[row * half + column];
+	}
+	for (int lane = 0; lane < 32; lane++) {
+		int span = 4 * (bits == 32 ? 1 : 32 / bits), each = span / 4;
+		for (int i = 0; i < p.m * half / 32; i++) {
+			struct place at = place_a(p.m, half, p.ta, lane, i);
+			put(&in, 0, lane, i, bits, stored.bits[at.row * half + at.column]);
+		}
+		for (int i = 0; i < p.k * p.n / 32; i++)
+			put(&in, ra, lane, i, bits,
+			    p.b.bits[(i / each * span + lane % 4 * each + i % each) * p.n + lane / 4]);
+		for (int i = 0; i < p.m * p.n / 32; i++) {
+			struct place at = place_c(p.m, lane, i);
+			put(&in, ra + rb, lane, i, bits_of(p.tc), p.c.bits[at.row * p.n + at.column]);
+		}
+	}
+	snprintf(mnemonic, sizeof mnemonic, "mma.sp%s.sync.aligned.m%dn%dk%d.row.col%s.%s.%s.%s.%s",
+		 selector ? "" : "::ordered_metadata", p.m, p.n, p.k, test->product.more, p.td, p.ta, p.tb, p.tc);
+	sparse_text(mnemonic, false, ra, rb, rc, registers_of(p.m * p.n, p.td), selector);
+	run_mma(&in, &out);
+	for (int lane = 0; lane < 32; lane++)
+		for (int i = 0; i < p.m * p.n / 32; i++) {
+			struct place at = place_c(p.m, lane, i);
+			check_result(&p, at.row, at.column, get(&out, lane, i, bits_of(p.td)));
+		}
+}
+END_TEST
+
+/* a is 1 in column 0 and keeps the first two of four; b is infinite in its rows 2 and 3, of which none is kept. */
+START_TEST(sparse_products_ignore_the_rest_of_b)
+{
+	static struct registers in, out;
+	use_isa(_i);
+	memset(&in, 0, sizeof in);
+	for (int lane = 0; lane < 32; lane++) {
+		in.cells[0][lane] = lane % 4 == 0 ? 0x3c00 : 0;
+		in.cells[2][lane] = lane % 4 == 0 ? 0x4000 : lane % 4 == 1 ? 0x7c007c00 : 0;
+		in.cells[8][lane] = 0x44444444;
+	}
+	sparse_text("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", false, 2, 2, 4, 4, 0);
+	run_mma(&in, &out);
+	for (int lane = 0; lane < 32; lane++)
+		ck_assert_uint_eq(out.cells[0][lane], 0x40000000);
 }
 END_TEST
 
@@ -716,6 +855,9 @@ int main(void)
 {
 	TCase *cases = test_case("ptx matrix");
 	tcase_add_loop_test(cases, mma_multiplies_what_its_fragments_hold, 0, ISAS * MMA_CASES);
+	tcase_add_loop_test(cases, sparse_products_take_the_elements_that_the_metadata_names, 0,
+			    ISAS * 4 * SPARSE_CASES);
+	tcase_add_loop_test(cases, sparse_products_ignore_the_rest_of_b, 0, ISAS);
 	tcase_add_loop_test(cases, small_products_belong_to_quad_pairs, 0, ISAS * 8);
 	tcase_add_loop_test(cases, products_of_special_values, 0, ISAS);
 	tcase_add_loop_test(cases, wmma_agrees_with_the_matrices_in_memory, 0, ISAS * WMMA_CASES);
