@@ -39,6 +39,9 @@ struct matrix_form {
 	bool a_by_columns, b_by_rows; /* m8n8k4 of f16 only: four products, one for each quad pair */
 	bool sparse;                  /* mma.sp: a has half of k's columns; the row after d is the metadata */
 	uint8_t selector;             /* mma.sp: which lanes of each four have the metadata */
+	bool warpgroup;               /* wgmma */
+	bool a_in_memory, a_by_m, b_by_n; /* wgmma: a descriptor for a; neighbours in memory are along m or n, not k */
+	bool negative;                /* wgmma: the signs of a and b differ */
 	uint8_t carriers;             /* instructions that follow */
 	int rounding;                 /* f64: the rounding mode of fenv.h */
 };
@@ -64,6 +67,18 @@ static inline uint32_t *matrix_words(const struct warp *warp, const struct insn 
 static inline uint32_t matrix_lane_position(const struct matrix_fragment *fragment, uint32_t lane)
 {
 	return lane / 4 * fragment->group_step + lane % 4 * fragment->thread_step;
+}
+
+/*
+ * wgmma's rows: a's registers or the descriptor of a; the descriptor of b; whether d is a summand; d's registers as
+ * sources; the same as results. d's fragment has more registers than matrix_fragment describes.
+ */
+#define WGMMA_COLUMNS_MAX 256
+#define WGMMA_ROWS_MAX (4 + 2 + 2 * WGMMA_COLUMNS_MAX / 2)
+
+static inline uint32_t wgmma_accumulators(const struct matrix_form *form)
+{
+	return form->d.type == MATRIX_F16 ? form->n / 4u : form->n / 2u;
 }
 
 /* matrix.c */

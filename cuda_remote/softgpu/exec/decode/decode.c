@@ -93,6 +93,7 @@ static const struct {
 	{ "mbarrier", decode_mbarrier, true },
 	{ "mma", decode_mma, true },
 	{ "wmma", decode_wmma, true },
+	{ "wgmma", decode_wgmma, true },
 	{ "ldmatrix", decode_ldmatrix, true },
 	{ "stmatrix", decode_stmatrix, true },
 	{ "movmatrix", decode_movmatrix, true },

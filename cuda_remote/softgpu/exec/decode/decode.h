@@ -136,8 +136,8 @@ struct value decode_whole_address(struct decoder *decoder, uint32_t n, enum acce
 /* decode_tensor.c: copies by a tensor map */
 void decode_tensor(struct decoder *decoder);
 
-/* decode_matrix.c: mma, wmma, ldmatrix, stmatrix, movmatrix */
-void decode_mma(struct decoder *decoder), decode_wmma(struct decoder *decoder),
+/* decode_matrix.c: mma, wmma, wgmma, ldmatrix, stmatrix, movmatrix */
+void decode_mma(struct decoder *decoder), decode_wmma(struct decoder *decoder), decode_wgmma(struct decoder *decoder),
 	decode_ldmatrix(struct decoder *decoder), decode_stmatrix(struct decoder *decoder),
 	decode_movmatrix(struct decoder *decoder);
 

@@ -129,7 +129,10 @@ void decode_fence(struct decoder *decoder)
 		".sc", ".acq_rel", ".acquire", ".release", ".cta", ".cluster", ".gpu", ".sys", ".gl", ".proxy",
 		".alias", ".async", ".async.global", ".async::generic", ".global", ".shared::cta", ".shared::cluster",
 		".mbarrier_init", ".sync_restrict::shared::cta", ".sync_restrict::shared::cluster",
+		".tensormap::generic",
 	};
+	/* A tensor map is read at each copy that uses it, so its bytes need no fence of their own. */
+	uint32_t operands = decode_has(decoder, ".tensormap::generic") && decode_has(decoder, ".acquire") ? 2 : 0;
 	for (uint32_t i = 0; i < decoder->statement->modifiers; i++) {
 		bool known = false;
 		for (size_t n = 0; n < sizeof words / sizeof *words; n++)
@@ -137,7 +140,7 @@ void decode_fence(struct decoder *decoder)
 		if (!known)
 			decode_unsupported(decoder, "this kind of fence");
 	}
-	decode_operand_count(decoder, 0, 0);
+	decode_operand_count(decoder, operands, operands);
 	decode_check_fence(decoder);
 	decode_emit(decoder, op_fence);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mma, wmma, ldmatrix, stmatrix, movmatrix. The ISA gives the layouts of mma's fragments ("Matrix Fragments for mma")
+ * mma, wmma, wgmma, ldmatrix, stmatrix, movmatrix. The ISA gives the layouts of mma's fragments ("Matrix Fragments for mma")
  * and leaves those of wmma open. wmma's are the same here, continued in blocks of eight rows and columns.
  */
 #include "cuda_remote/softgpu/exec/decode/decode.h"
@@ -159,7 +159,7 @@ static struct matrix_fragment fragment_of(const struct shape *shape, char role, 
 
 /* ---- rows, six to a carrier */
 struct rows {
-	struct value values[4 * FRAGMENT_REGISTERS + 1]; /* ROLE_DEFINE: a result */
+	struct value values[WGMMA_ROWS_MAX]; /* ROLE_DEFINE: a result */
 	uint32_t count;
 };
 
@@ -324,6 +324,127 @@ void decode_mma(struct decoder *decoder)
 {
 	bool sparse = decode_has(decoder, ".sp") || decode_has(decoder, ".sp::ordered_metadata");
 	decode_product(decoder, sparse ? SPARSE : MMA);
+}
+
+/* ---- wgmma */
+static const struct wgmma_shape {
+	const char *k_word; /* the end of the shape's word */
+	uint16_t k;
+	uint32_t types;
+} wgmma_shapes[] = {
+	{ "k16", 16, TYPE(F16) | TYPE(BF16) },
+	{ "k8", 8, TYPE(TF32) },
+	{ "k32", 32, TYPE(E4M3) | TYPE(E5M2) | TYPES_OF_BYTES },
+};
+
+/* .m64nNkK, for the type of a. */
+static struct shape wgmma_shape_of(struct decoder *decoder, enum matrix_type type)
+{
+	for (uint32_t i = 0; i < decoder->statement->modifiers; i++) {
+		struct ptx_text word = decoder->statement->modifier[i];
+		for (size_t s = 0; s < sizeof wgmma_shapes / sizeof *wgmma_shapes; s++) {
+			for (uint16_t n = 8; n <= WGMMA_COLUMNS_MAX; n += 8) {
+				char text[24];
+				snprintf(text, sizeof text, ".m64n%u%s", n, wgmma_shapes[s].k_word);
+				if (ptx_text_is(word, text) && wgmma_shapes[s].types >> type & 1)
+					return (struct shape){ .m = 16, .n = n, .k = wgmma_shapes[s].k, .opcode = MMA };
+			}
+		}
+	}
+	decode_unsupported(decoder, "no such shape for this type");
+}
+
+static void read_wgmma_types(struct decoder *decoder, enum matrix_type found[3])
+{
+	static const char *const known[] = { ".mma_async", ".sync", ".aligned", ".satfinite" };
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < decoder->statement->modifiers; i++) {
+		struct ptx_text word = decoder->statement->modifier[i];
+		enum matrix_type type = type_of(word);
+		bool is_known = type != MATRIX_NO_TYPE || (word.length > 5 && !memcmp(word.at, ".m64n", 5));
+		for (size_t n = 0; n < sizeof known / sizeof *known; n++)
+			is_known |= ptx_text_is(word, known[n]);
+		if (!is_known)
+			decode_unsupported(decoder, "a modifier of this kind of matrix product");
+		if (type != MATRIX_NO_TYPE && count < 3)
+			found[count++] = type;
+	}
+	if (count != 3)
+		decode_invalid(decoder, "expected the types of d, a and b");
+}
+
+static uint64_t wgmma_constant(struct decoder *decoder, uint32_t n)
+{
+	struct ptx_operand *operand = decode_operand(decoder, n);
+	if (operand->kind != PTX_OPERAND_INTEGER)
+		decode_invalid(decoder, "expected a constant");
+	return operand->value;
+}
+
+/* The signs of a and b, and which of them are transposed in memory. */
+static void read_wgmma_constants(struct decoder *decoder, struct matrix_form *form, bool integer, bool halves)
+{
+	uint32_t at = 4, count = 4 + (integer ? 0 : 2) + (!halves ? 0 : form->a_in_memory ? 2 : 1);
+	decode_operand_count(decoder, count, count);
+	if (!integer) {
+		uint64_t a = wgmma_constant(decoder, at++), b = wgmma_constant(decoder, at++);
+		if ((a != 1 && a != (uint64_t)-1) || (b != 1 && b != (uint64_t)-1))
+			decode_invalid(decoder, "a and b are multiplied by 1 or -1 only");
+		form->negative = a != b;
+	}
+	if (halves && form->a_in_memory)
+		form->a_by_m = wgmma_constant(decoder, at++) & 1;
+	if (halves)
+		form->b_by_n = wgmma_constant(decoder, at) & 1;
+}
+
+static void decode_wgmma_product(struct decoder *decoder)
+{
+	enum matrix_type found[3];
+	struct rows rows = { .count = 0 };
+	read_wgmma_types(decoder, found);
+	struct shape shape = wgmma_shape_of(decoder, found[1]);
+	uint32_t accumulators = accumulators_of(found[1]);
+	bool integer = accumulators == TYPE(S32), halves = found[1] == MATRIX_F16 || found[1] == MATRIX_BF16;
+	if (!same_family(found[1], found[2]) || !(accumulators >> found[0] & 1))
+		decode_unsupported(decoder, "this combination of types");
+	struct ptx_operand *a = decode_operand(decoder, 1);
+	struct matrix_form *form = new_form(decoder, &shape);
+	form->saturate = decode_has(decoder, ".satfinite");
+	if (form->saturate && !integer)
+		decode_unsupported(decoder, "saturation of this type");
+	form->warpgroup = true;
+	form->a_in_memory = a->kind != PTX_OPERAND_VECTOR;
+	read_wgmma_constants(decoder, form, integer, halves);
+	form->a = fragment_of(&shape, 'a', found[1]);
+	form->b.type = (uint8_t)found[2];
+	form->b.bits = types[found[2]].bits;
+	form->d.type = (uint8_t)found[0];
+	if (form->a_in_memory)
+		rows.values[rows.count++] = decode_source(decoder, a, 'l');
+	else
+		add_rows(decoder, &rows, a, &form->a, false);
+	rows.values[rows.count++] = decode_source(decoder, decode_operand(decoder, 2), 'l');
+	rows.values[rows.count++] = decode_source(decoder, decode_operand(decoder, 3), 'p');
+	struct matrix_fragment sums = { .bits = 32, .registers = (uint8_t)wgmma_accumulators(form) };
+	add_rows(decoder, &rows, decode_operand(decoder, 0), &sums, false);
+	add_rows(decoder, &rows, decode_operand(decoder, 0), &sums, true);
+	decode_emit(decoder, decoder->ops->matrix_multiply);
+	carry_rows(decoder, &rows, form);
+}
+
+/* A product is complete when it is issued, so that there is nothing to wait for. */
+void decode_wgmma(struct decoder *decoder)
+{
+	bool waits = decode_has(decoder, ".wait_group");
+	if (decode_has(decoder, ".mma_async")) {
+		decode_wgmma_product(decoder);
+		return;
+	}
+	if (!waits && !decode_has(decoder, ".fence") && !decode_has(decoder, ".commit_group"))
+		decode_invalid(decoder, "expected .mma_async, .fence, .commit_group or .wait_group");
+	decode_operand_count(decoder, waits, waits);
+	decode_emit(decoder, op_nop);
 }
 
 /* ---- wmma.load, wmma.store */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The multiplication of mma and wmma, compiled once for each instruction set. Floats other than f64 are multiplied and
+ * The multiplication of mma, wmma and wgmma, compiled once for each instruction set. Floats other than f64 are multiplied and
  * summed in double, where each product is exact, and rounded once at the end: PTX asks for no less than single
  * precision and leaves the order open. f64 fuses, in the order of k. The integers' sum is exact before it wraps or
  * saturates. mma.sp reads only those rows of b that the metadata names: an infinity in another row changes nothing.
@@ -307,6 +307,171 @@ static void multiply_integers_of(struct warp *warp, const struct insn *insn, con
 	}
 }
 
+/* ---- wgmma */
+#define WGMMA_ROWS 16
+#define CHUNK 16u /* bytes that stay side by side under every swizzle */
+
+/* A matrix in shared memory: the fields of a descriptor (PTX ISA, "Matrix descriptor format"), in bytes. */
+struct described {
+	uint64_t start, leading, stride;
+	uint32_t width; /* chunks in a row of a swizzled pattern; 1: none */
+};
+
+static bool read_descriptor(struct warp *warp, const struct insn *insn, uint32_t n, struct described *matrix)
+{
+	static const uint8_t widths[] = { 1, 8, 4, 2 };
+	uint32_t lane = (uint32_t)__builtin_ctz(warp->mask);
+	uint64_t bits;
+	memcpy(&bits, warp->regs + matrix_row(insn, n) + lane * sizeof bits, sizeof bits);
+	matrix->start = (bits & 0x3fff) * CHUNK;
+	matrix->leading = (bits >> 16 & 0x3fff) * CHUNK;
+	matrix->stride = (bits >> 32 & 0x3fff) * CHUNK;
+	matrix->width = widths[bits >> 62];
+	if (bits >> 49 & 7)
+		warp_fault(warp, insn, (int)lane, CUDA_ERROR_NOT_SUPPORTED,
+			   "a matrix descriptor with a base offset is not supported", bits);
+	return !(bits >> 49 & 7);
+}
+
+/* The chunk that begins with element (line, along): of a matrix by lines, or of its transpose in memory. */
+static const char *chunk_at(struct warp *warp, const struct insn *insn, const struct described *matrix, bool transposed,
+			    uint32_t line, uint32_t along)
+{
+	uint64_t at = matrix->start, width = matrix->width;
+	if (!transposed) /* along: the number of the chunk */
+		at += line % 8 * width * CHUNK + line / 8 * matrix->stride +
+		      along * (width == 1 ? matrix->leading : CHUNK);
+	else if (width == 1) /* line: of eight, along: the line of the transpose */
+		at += line / 8 * matrix->stride + along % 8 * CHUNK + along / 8 * matrix->leading;
+	else
+		at += line / 8 % width * CHUNK + line / 8 / width * matrix->leading + along % 8 * width * CHUNK +
+		      along / 8 * matrix->stride;
+	at ^= (at >> 7 & (width - 1)) * CHUNK;
+	uint32_t lane = (uint32_t)__builtin_ctz(warp->mask);
+	const char *chunk = memory_translate_in(warp, lane, ACCESS_SHARED, at, CHUNK, false);
+	if (!chunk)
+		warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS, "matrix outside shared memory", at);
+	return chunk;
+}
+
+static double element_of(uint8_t type, uint32_t bits)
+{
+	return type == MATRIX_S8 || type == MATRIX_U8 ? (double)integer_of(type, bits) : value_of(type, bits);
+}
+
+static void unpack_chunk(const char *chunk, const struct matrix_fragment *fragment, double *to, uint32_t step)
+{
+	uint32_t bytes = fragment->bits / 8u;
+	for (uint32_t i = 0; i < CHUNK / bytes; i++) {
+		uint32_t bits = 0;
+		memcpy(&bits, chunk + i * bytes, bytes);
+		to[i * step] = element_of(fragment->type, bits);
+	}
+}
+
+/* Reads `lines` lines of k elements from the one with number first on; element (i, j) goes to i * line_step + j * step. */
+static bool read_described(struct warp *warp, const struct insn *insn, uint32_t row, bool transposed,
+			   const struct matrix_fragment *fragment, uint32_t first, uint32_t lines, uint32_t k, double *to,
+			   uint32_t line_step, uint32_t step)
+{
+	struct described matrix;
+	uint32_t each = CHUNK * 8 / fragment->bits;
+	if (!read_descriptor(warp, insn, row, &matrix))
+		return false;
+	for (uint32_t line = 0; line < lines; line += transposed ? 8 : 1) {
+		for (uint32_t n = 0; n < (transposed ? k : k / each); n++) {
+			const char *chunk = chunk_at(warp, insn, &matrix, transposed, first + line, n);
+			if (!chunk)
+				return false;
+			double *place = to + line * line_step + n * (transposed ? 1 : each) * step;
+			unpack_chunk(chunk, fragment, place, transposed ? line_step : step);
+		}
+	}
+	return true;
+}
+
+/* Rows 16 w … 16 w + 15 of a, where w is the warp's number in its group of four. */
+static bool read_a(struct warp *warp, const struct insn *insn, const struct matrix_form *form, double *a)
+{
+	int32_t integers_of_a[WGMMA_ROWS * 32];
+	if (form->a_in_memory)
+		return read_described(warp, insn, 0, form->a_by_m, &form->a, warp->index % 4 * WGMMA_ROWS, WGMMA_ROWS,
+				      form->k, a, form->k, 1);
+	if (form->d.type != MATRIX_S32) {
+		unpack_floats(warp, insn, 0, &form->a, a);
+		return true;
+	}
+	unpack_integers(warp, insn, 0, &form->a, integers_of_a);
+	for (uint32_t i = 0; i < WGMMA_ROWS * form->k; i++)
+		a[i] = integers_of_a[i];
+	return true;
+}
+
+/* d's fragment: in each block of eight columns that of a small product, two registers for a row, or one of two halves. */
+static void read_sums(const struct warp *warp, const struct insn *insn, const struct matrix_form *form, uint32_t first,
+		      double *d)
+{
+	uint32_t halves = form->d.type == MATRIX_F16 ? 1 : 2;
+	for (uint32_t r = 0; r < wgmma_accumulators(form); r++) {
+		const uint32_t *words = matrix_words(warp, insn, first + r);
+		uint32_t block = r / halves / 2, lower = r / halves % 2 * 8;
+		for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+			double *to = d + (lower + lane / 4) * form->n + block * 8 + lane % 4 * 2 + r % halves;
+			if (form->d.type == MATRIX_F32)
+				to[0] = (double)f32_of_bits(words[lane]);
+			else if (form->d.type == MATRIX_S32)
+				to[0] = (int32_t)words[lane];
+			else
+				for (uint32_t i = 0; i < 2; i++)
+					to[i] = value_of(MATRIX_F16, i ? high(words[lane]) : low(words[lane]));
+		}
+	}
+}
+
+static uint32_t wrapped(const struct matrix_form *form, double value)
+{
+	int64_t sum = (int64_t)value;
+	if (form->saturate)
+		sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
+	return (uint32_t)sum;
+}
+
+static void write_sums(struct warp *warp, const struct insn *insn, const struct matrix_form *form, uint32_t first,
+		       const double *d)
+{
+	uint32_t halves = form->d.type == MATRIX_F16 ? 1 : 2;
+	for (uint32_t r = 0; r < wgmma_accumulators(form); r++) {
+		uint32_t *words = matrix_words(warp, insn, first + r);
+		uint32_t block = r / halves / 2, lower = r / halves % 2 * 8;
+		for_each_lane(lane, warp->mask) {
+			const double *from = d + (lower + lane / 4) * form->n + block * 8 + lane % 4 * 2 + r % halves;
+			words[lane] = form->d.type == MATRIX_F32 ? f32_result(*from) :
+				      form->d.type == MATRIX_S32 ? wrapped(form, *from) :
+								   both(f16_result(from[0]), f16_result(from[1]));
+		}
+	}
+}
+
+/* The product is complete when it is issued; each warp computes its own 16 rows. */
+static bool multiply_described(struct warp *warp, const struct insn *insn, const struct matrix_form *form)
+{
+	_Alignas(64) double a[WGMMA_ROWS * 32], b[32 * WGMMA_COLUMNS_MAX], d[WGMMA_ROWS * WGMMA_COLUMNS_MAX];
+	uint32_t first = form->a_in_memory ? 1 : form->a.registers, adds;
+	if (!read_a(warp, insn, form, a) ||
+	    !read_described(warp, insn, first, form->b_by_n, &form->b, 0, form->n, form->k, b, 1, form->n))
+		return false;
+	for (uint32_t i = 0; form->negative && i < WGMMA_ROWS * form->k; i++)
+		a[i] = -a[i];
+	memcpy(&adds, warp->regs + matrix_row(insn, first + 1), sizeof adds);
+	if (adds & warp->mask)
+		read_sums(warp, insn, form, first + 2, d);
+	else
+		memset(d, 0, sizeof *d * WGMMA_ROWS * form->n);
+	multiply_doubles(form, a, b, d);
+	write_sums(warp, insn, form, first + 2 + wgmma_accumulators(form), d);
+	return true;
+}
+
 const struct insn *LANES_NAME(op_matrix_multiply)(struct warp *warp, const struct insn *insn)
 {
 	const struct matrix_form *form = matrix_form_of(insn);
@@ -314,9 +479,13 @@ const struct insn *LANES_NAME(op_matrix_multiply)(struct warp *warp, const struc
 		warp_park(warp, insn, warp->mask, PATH_CONVERGE);
 		return warp_next_path(warp);
 	}
-	if (form->d.type == MATRIX_S32)
+	if (form->warpgroup) {
+		if (!multiply_described(warp, insn, form))
+			return NULL;
+	} else if (form->d.type == MATRIX_S32) {
 		multiply_integers_of(warp, insn, form);
-	else
+	} else {
 		multiply_floats_of(warp, insn, form);
+	}
 	return insn + 1 + form->carriers;
 }

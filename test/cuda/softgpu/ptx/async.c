@@ -465,7 +465,8 @@ START_TEST(hints_change_nothing)
 		"st.global.L1::evict_last.b32 [%a3], %w4; st.release.cta.global.b32 [%a3], %w4; "
 		"st.mmio.relaxed.sys.global.b32 [%a3], %w4; st.relaxed.sys.global.b32 [%a3], %w4; "
 		"st.shared::cluster.b32 [%w3], %w5; ld.shared::cta.b32 %w11, [%w3]; fence.proxy.alias; "
-		"fence.proxy.async.global; fence.acq_rel.cluster; fence.sc.sys; fence.proxy.async;\n"
+		"fence.proxy.async.global; fence.acq_rel.cluster; fence.sc.sys; fence.proxy.async; "
+		"fence.proxy.tensormap::generic.release.gpu; fence.proxy.tensormap::generic.acquire.gpu [%a2], 128;\n"
 		"add.u32 %w0, %w4, %w5; add.u32 %w0, %w0, %w6; add.u32 %w0, %w0, %w7; add.u32 %w0, %w0, %w8; "
 		"add.u32 %w0, %w0, %w9; add.u32 %w0, %w0, %w10; add.u32 %w0, %w0, %w11;"), 64);
 	for (uint32_t t = 0; t < 64; t++)
@@ -476,14 +477,11 @@ END_TEST
 START_TEST(what_is_not_built_does_not_load)
 {
 	static const char *const bodies[] = {
-		"wgmma.fence.sync.aligned; mov.b32 %w0, 0;",
+		"tensormap.replace.tile.global_address.global.b1024.b64 [%a0], %a0; mov.b32 %w0, 0;",
 		"multimem.ld_reduce.relaxed.gpu.global.add.u32 %w0, [%a0];",
 		("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%w2], [%a0, "
 		 "{%w1, %w1, %w1}], [bar], {%h1}; mov.b32 %w0, 0;"),
-		"fence.proxy.tensormap::generic.acquire.gpu [%a0], 128; mov.b32 %w0, 0;",
 		"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%w0, %w1}, [%w2];",
-		("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%w4,%w5}, {%w6,%w7}, "
-		 "{%f0,%f1,%f2,%f3}, %w8, 0x0; mov.b32 %w0, 0;"),
 	};
 	static const char whole[] = KERNEL("@");
 	softgpu_program_t *program = NULL;

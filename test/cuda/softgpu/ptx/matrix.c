@@ -110,7 +110,7 @@ static uint64_t random_value(const char *type)
 }
 
 /* ---- matrices as values and as bits */
-#define CELLS (32 * 256)
+#define CELLS (64 * 256)
 struct matrix {
 	int rows, columns;
 	uint64_t bits[CELLS];
@@ -768,6 +768,171 @@ START_TEST(a_matrix_that_ends_outside_its_memory_is_a_fault)
 }
 END_TEST
 
+/* ---- wgmma: a and b in shared memory, in the layouts of the PTX ISA ("Shared Memory Matrix Layout") */
+static const struct wgmma_case {
+	int n, k;
+	const char *ta, *tb, *td, *more;
+	int width;             /* chunks of 16 bytes in a row of the swizzled pattern; 1: none */
+	bool a_by_m, b_by_n, a_in_registers;
+	int sign_a, sign_b;
+	bool adds;
+} wgmma_cases[] = {
+	{ 8, 16, "f16", "f16", "f32", "", 1, false, false, false, 1, 1, true },
+	{ 64, 16, "bf16", "bf16", "f32", "", 8, false, false, false, 1, -1, true },
+	{ 256, 16, "f16", "f16", "f16", "", 4, false, false, true, 1, 1, true },
+	{ 24, 16, "f16", "f16", "f32", "", 2, false, false, true, -1, 1, false },
+	{ 16, 16, "f16", "f16", "f32", "", 1, true, true, false, 1, 1, true },
+	{ 128, 16, "f16", "f16", "f32", "", 8, true, true, false, -1, -1, false },
+	{ 64, 16, "bf16", "bf16", "f32", "", 4, false, true, true, 1, 1, true },
+	{ 32, 16, "f16", "f16", "f16", "", 2, true, true, false, 1, 1, true },
+	{ 40, 8, "tf32", "tf32", "f32", "", 8, false, false, false, 1, 1, true },
+	{ 8, 8, "tf32", "tf32", "f32", "", 2, false, false, true, 1, 1, true },
+	{ 48, 32, "e4m3", "e5m2", "f32", "", 4, false, false, false, 1, 1, true },
+	{ 16, 32, "e5m2", "e4m3", "f16", "", 8, false, false, true, 1, 1, false },
+	{ 96, 32, "s8", "u8", "s32", "", 8, false, false, false, 1, 1, true },
+	{ 32, 32, "u8", "s8", "s32", ".satfinite", 1, false, false, true, 1, 1, true },
+};
+#define WGMMA_CASES (int)(sizeof wgmma_cases / sizeof *wgmma_cases)
+#define WGMMA_BYTES 16384 /* shared memory for each of a and b */
+
+/*
+ * The descriptor's byte offsets. Stride: between groups of eight lines, or along k if the lines are neighbours in memory
+ * and swizzled. Leading: without a swizzle, between the chunks of a line or the groups along k; with a swizzle, between
+ * the patterns along m or n.
+ */
+static int stride_of(const struct wgmma_case *test)
+{
+	return test->width * 128;
+}
+
+static int leading_of(const struct wgmma_case *test)
+{
+	return test->width == 1 ? 5120 : 2048;
+}
+
+/* Where element i along k of a line lies in its area. by_line: in memory the lines are neighbours, not the elements. */
+static int wgmma_offset(const struct wgmma_case *test, bool by_line, int bytes, int line, int i)
+{
+	int each = 16 / bytes, width = test->width, at;
+	if (!by_line)
+		at = line % 8 * width * 16 + line / 8 * stride_of(test) +
+		     i / each * (width == 1 ? leading_of(test) : 16) + i % each * bytes;
+	else if (width == 1)
+		at = line % each * bytes + line / each * stride_of(test) + i % 8 * 16 + i / 8 * leading_of(test);
+	else
+		at = line % (each * width) * bytes + line / (each * width) * leading_of(test) + i % 8 * width * 16 +
+		     i / 8 * stride_of(test);
+	int rows = at / 128;
+	return width == 8 ? at ^ rows % 8 * 16 : width == 4 ? at ^ rows % 4 * 16 : width == 2 ? at ^ rows % 2 * 16 : at;
+}
+
+static uint64_t wgmma_descriptor(const struct wgmma_case *test)
+{
+	uint64_t mode = test->width == 8 ? 1 : test->width == 4 ? 2 : test->width == 2 ? 3 : 0;
+	return (uint64_t)(leading_of(test) / 16) << 16 | (uint64_t)(stride_of(test) / 16) << 32 | mode << 62;
+}
+
+/* k(areas, registers of a, registers of d): a's and b's areas go to shared memory, and one product is computed. */
+static void wgmma_text(const struct wgmma_case *test, int ra, int rd)
+{
+	text_begin();
+	say(".visible .entry k(.param .u64 areas, .param .u64 a, .param .u64 d)\n{\n"
+	    ".shared .align 1024 .b8 area[%d]; .reg .b32 %%r<4>, %%a<4>, %%d<128>; .reg .b64 %%l<8>; .reg .pred %%p, %%s;\n",
+	    2 * WGMMA_BYTES);
+	say("mov.u32 %%r1, %%tid.x; shl.b32 %%r1, %%r1, 2; mov.u32 %%r2, area; add.u32 %%r2, %%r2, %%r1; "
+	    "cvt.u64.u32 %%l1, %%r1; ld.param.u64 %%l2, [areas]; add.u64 %%l2, %%l2, %%l1;\n"
+	    "COPY: ld.global.b32 %%r3, [%%l2]; st.shared.b32 [%%r2], %%r3; add.u64 %%l2, %%l2, 512; add.u32 %%r2, %%r2, 512; "
+	    "add.u32 %%r1, %%r1, 512; setp.lt.u32 %%p, %%r1, %d; @%%p bra COPY;\n"
+	    "ld.param.u64 %%l2, [a]; add.u64 %%l2, %%l2, %%l1; ld.param.u64 %%l3, [d]; add.u64 %%l3, %%l3, %%l1;\n"
+	    "mov.u32 %%r1, area; shr.u32 %%r1, %%r1, 4; cvt.u64.u32 %%l4, %%r1; or.b64 %%l4, %%l4, 0x%llx; "
+	    "add.u64 %%l5, %%l4, %d; setp.%s.u32 %%s, %%r1, %%r1; bar.sync 0;\n",
+	    2 * WGMMA_BYTES, (unsigned long long)wgmma_descriptor(test), WGMMA_BYTES / 16, test->adds ? "eq" : "ne");
+	for (int n = 0; n < ra; n++)
+		say("ld.global.b32 %%a%d, [%%l2+%d];\n", n, n * 512);
+	for (int n = 0; n < rd; n++)
+		say("ld.global.b32 %%d%d, [%%l3+%d];\n", n, n * 512);
+	say("wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n%dk%d%s.%s.%s.%s ", test->n, test->k, test->more,
+	    test->td, test->ta, test->tb);
+	say_vector("%d", rd);
+	say(", ");
+	if (ra)
+		say_vector("%a", ra);
+	else
+		say("%%l4");
+	say(", %%l5, %%s");
+	if (strcmp(test->td, "s32"))
+		say(", %d, %d", test->sign_a, test->sign_b);
+	if (test->k == 16)
+		say(ra ? ", %d" : ", %d, %d", ra ? test->b_by_n : test->a_by_m, test->b_by_n);
+	say(";\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n");
+	for (int n = 0; n < rd; n++)
+		say("st.global.b32 [%%l3+%d], %%d%d;\n", n * 512, n);
+	say("ret;\n}\n");
+}
+
+static void put_word(uint32_t *words, int thread, int i, int bits, uint64_t value)
+{
+	int each = 32 / bits;
+	uint32_t mask = 0xffffffffu >> (32 - bits), shift = (uint32_t)(i % each * bits);
+	uint32_t *word = &words[i / each * 128 + thread];
+	*word = (*word & ~(mask << shift)) | (uint32_t)value << shift;
+}
+
+/* Row and column of element i of a thread's d. */
+static struct place place_d(int thread, int i)
+{
+	return (struct place){ thread / 32 * 16 + thread % 32 / 4 + (i & 2) * 4, i / 4 * 8 + thread % 4 * 2 + (i & 1) };
+}
+
+START_TEST(wgmma_multiplies_matrices_in_shared_memory)
+{
+	const struct wgmma_case *test = &wgmma_cases[_i % WGMMA_CASES];
+	use_isa(_i / WGMMA_CASES);
+	static struct product p;
+	p = (struct product){ .ta = test->ta, .tb = test->tb, .tc = test->td, .td = test->td, .m = 64, .n = test->n,
+			      .k = test->k, .saturate = test->more[0] };
+	fill_product(&p);
+	int bits = bits_of(p.ta), bytes = bits / 8, bits_d = bits_of(p.td), rd = p.n / 2 * bits_d / 32;
+	struct {
+		uint8_t *areas;
+		uint32_t *a, *d;
+	} memory = { device_alloc(2 * WGMMA_BYTES), device_alloc(4 * 512), device_alloc(128 * 512) };
+	for (int row = 0; row < p.m; row++)
+		for (int i = 0; i < p.k; i++)
+			memcpy(memory.areas + wgmma_offset(test, test->a_by_m, bytes, row, i),
+			       &p.a.bits[row * p.k + i], (size_t)bytes);
+	for (int column = 0; column < p.n; column++)
+		for (int i = 0; i < p.k; i++)
+			memcpy(memory.areas + WGMMA_BYTES + wgmma_offset(test, test->b_by_n, bytes, column, i),
+			       &p.b.bits[i * p.n + column], (size_t)bytes);
+	for (int thread = 0; thread < 128; thread++) {
+		for (int i = 0; i < 16 * p.k / 32; i++) {
+			struct place at = place_a(16, p.k, p.ta, thread % 32, i);
+			put_word(memory.a, thread, i, bits, p.a.bits[(thread / 32 * 16 + at.row) * p.k + at.column]);
+		}
+		for (int i = 0; i < p.n / 2; i++) {
+			struct place at = place_d(thread, i);
+			put_word(memory.d, thread, i, bits_d, p.c.bits[at.row * p.n + at.column]);
+		}
+	}
+	for (int i = 0; i < p.m * p.k; i++)
+		p.a.values[i] *= test->sign_a * test->sign_b;
+	for (int i = 0; i < p.m * p.n && !test->adds; i++)
+		p.c.values[i] = 0;
+	wgmma_text(test, test->a_in_registers ? 4 : 0, rd);
+	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_SUCCESS);
+	for (int thread = 0; thread < 128; thread++)
+		for (int i = 0; i < p.n / 2; i++) {
+			struct place at = place_d(thread, i);
+			int each = 32 / bits_d;
+			check_result(&p, at.row, at.column,
+				     memory.d[i / each * 128 + thread] >> (i % each * bits_d) &
+					     (0xffffffffu >> (32 - bits_d)));
+		}
+	device_reset();
+}
+END_TEST
+
 /* ---- ldmatrix, stmatrix, movmatrix */
 #define HALVES_HEAD                                                                                               \
 	".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.shared .align 128 .b8 tile[1024]; " \
@@ -862,6 +1027,7 @@ int main(void)
 	tcase_add_loop_test(cases, products_of_special_values, 0, ISAS);
 	tcase_add_loop_test(cases, wmma_agrees_with_the_matrices_in_memory, 0, ISAS * WMMA_CASES);
 	tcase_add_loop_test(cases, a_matrix_that_ends_outside_its_memory_is_a_fault, 0, ISAS);
+	tcase_add_loop_test(cases, wgmma_multiplies_matrices_in_shared_memory, 0, ISAS * WGMMA_CASES);
 	tcase_add_loop_test(cases, ldmatrix_spreads_rows_over_the_warp, 0, ISAS * 6);
 	tcase_add_loop_test(cases, stmatrix_gathers_rows_from_the_warp, 0, ISAS * 6);
 	tcase_add_loop_test(cases, movmatrix_transposes, 0, ISAS);

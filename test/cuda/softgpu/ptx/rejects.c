@@ -37,7 +37,8 @@ static const struct {
 	{ BODY("setp.lt.u32 %r1, %r2, %r3;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "size" },
 	{ BODY("tex.2dms.v4.f32.s32 {%r0, "
 		"%r1, %r2, %r3}, [%l1, {%r0, %r1, %r2, %r3}];"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY, "tex.2dms" },
-	{ BODY("wgmma.fence.sync.aligned;"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY, "wgmma" },
+	{ BODY("wgmma.mma_async.sp.sync.aligned.m64n8k32.f16.f16.f16 "
+		"{%r0, %r1}, %l1, %l2, %r3, 0, 1, 1, 1, 0, 0;"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY, "wgmma" },
 	{ BODY("shfl.up.b32 %r1, %r2, 1, 0;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "member mask" },
 	{ BODY("call.uni unknown;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "unknown" },
 	{ ".extern .func other();\n" BODY("call.uni other;"), CUDA_ERROR_INVALID_PTX, 4, "other" },
