@@ -833,7 +833,7 @@ static uint64_t wgmma_descriptor(const struct wgmma_case *test)
 }
 
 /* k(areas, registers of a, registers of d): a's and b's areas go to shared memory, and one product is computed. */
-static void wgmma_text(const struct wgmma_case *test, int ra, int rd)
+static void wgmma_text(const struct wgmma_case *test, uint64_t descriptor, int ra, int rd)
 {
 	text_begin();
 	say(".visible .entry k(.param .u64 areas, .param .u64 a, .param .u64 d)\n{\n"
@@ -846,7 +846,7 @@ static void wgmma_text(const struct wgmma_case *test, int ra, int rd)
 	    "ld.param.u64 %%l2, [a]; add.u64 %%l2, %%l2, %%l1; ld.param.u64 %%l3, [d]; add.u64 %%l3, %%l3, %%l1;\n"
 	    "mov.u32 %%r1, area; shr.u32 %%r1, %%r1, 4; cvt.u64.u32 %%l4, %%r1; or.b64 %%l4, %%l4, 0x%llx; "
 	    "add.u64 %%l5, %%l4, %d; setp.%s.u32 %%s, %%r1, %%r1; bar.sync 0;\n",
-	    2 * WGMMA_BYTES, (unsigned long long)wgmma_descriptor(test), WGMMA_BYTES / 16, test->adds ? "eq" : "ne");
+	    2 * WGMMA_BYTES, (unsigned long long)descriptor, WGMMA_BYTES / 16, test->adds ? "eq" : "ne");
 	for (int n = 0; n < ra; n++)
 		say("ld.global.b32 %%a%d, [%%l2+%d];\n", n, n * 512);
 	for (int n = 0; n < rd; n++)
@@ -919,7 +919,7 @@ START_TEST(wgmma_multiplies_matrices_in_shared_memory)
 		p.a.values[i] *= test->sign_a * test->sign_b;
 	for (int i = 0; i < p.m * p.n && !test->adds; i++)
 		p.c.values[i] = 0;
-	wgmma_text(test, test->a_in_registers ? 4 : 0, rd);
+	wgmma_text(test, wgmma_descriptor(test), test->a_in_registers ? 4 : 0, rd);
 	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_SUCCESS);
 	for (int thread = 0; thread < 128; thread++)
 		for (int i = 0; i < p.n / 2; i++) {
@@ -929,6 +929,25 @@ START_TEST(wgmma_multiplies_matrices_in_shared_memory)
 				     memory.d[i / each * 128 + thread] >> (i % each * bits_d) &
 					     (0xffffffffu >> (32 - bits_d)));
 		}
+	device_reset();
+}
+END_TEST
+
+START_TEST(wgmma_faults_if_a_descriptor_is_wrong)
+{
+	use_isa(_i);
+	const struct wgmma_case *test = &wgmma_cases[1];
+	uint64_t descriptor = wgmma_descriptor(test);
+	struct {
+		uint8_t *areas;
+		uint32_t *a, *d;
+	} memory = { device_alloc(2 * WGMMA_BYTES), device_alloc(4 * 512), device_alloc(128 * 512) };
+	wgmma_text(test, descriptor, 0, 32);
+	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_SUCCESS);
+	wgmma_text(test, descriptor | 1ull << 49, 0, 32); /* a base offset */
+	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_ERROR_NOT_SUPPORTED);
+	wgmma_text(test, descriptor | 0x3fffull << 32, 0, 32); /* the second group of eight lines is far away */
+	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_ERROR_ILLEGAL_ADDRESS);
 	device_reset();
 }
 END_TEST
@@ -1028,6 +1047,7 @@ int main(void)
 	tcase_add_loop_test(cases, wmma_agrees_with_the_matrices_in_memory, 0, ISAS * WMMA_CASES);
 	tcase_add_loop_test(cases, a_matrix_that_ends_outside_its_memory_is_a_fault, 0, ISAS);
 	tcase_add_loop_test(cases, wgmma_multiplies_matrices_in_shared_memory, 0, ISAS * WGMMA_CASES);
+	tcase_add_loop_test(cases, wgmma_faults_if_a_descriptor_is_wrong, 0, ISAS);
 	tcase_add_loop_test(cases, ldmatrix_spreads_rows_over_the_warp, 0, ISAS * 6);
 	tcase_add_loop_test(cases, stmatrix_gathers_rows_from_the_warp, 0, ISAS * 6);
 	tcase_add_loop_test(cases, movmatrix_transposes, 0, ISAS);
