@@ -333,6 +333,9 @@ uint64_t rc_done_stream(enum rc_call function, const struct rc_wire_call *head);
 int rc_done_place(enum rc_call function);
 /* Launches of a graph may record the event. */
 void rc_done_event_in_graph(CUevent event);
+/* A wait for the context of the link. True: one for its last event took its place, and brought the time that the program probably
+ * asks for; *result: the wait's. */
+bool rc_done_context(struct rc_link *link, CUresult *result);
 
 /* ---- link.c again ---- */
 
@@ -1005,8 +1008,6 @@ CUresult capture_check_record(CUevent event, CUstream stream);
 CUresult capture_check_record_flags(CUevent event, CUstream stream, unsigned flags);
 CUresult capture_done_event(CUevent event);
 CUresult capture_check_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size);
-CUresult capture_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
-				  CUstream stream);
 
 /* ---- peer.c, peer_calls.c: what concerns two servers ---- */
 
@@ -1016,6 +1017,8 @@ CUresult rc_peer_prepare(void);
 bool rc_peer_possible(void);
 /* True if the two addresses are in device memory of different servers. */
 bool rc_peer_apart(uint64_t one, uint64_t other);
+/* Opens the link from one server to another, and waits until it is open or has failed: before streams wait for copies. */
+void rc_peer_meet(struct rc_session *to, struct rc_session *from);
 /* Copies a box to another server, in the order of a stream. */
 CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream);
 /* Copies between device memory and pinned memory, or within a server, in the order of another server's stream. to_device,

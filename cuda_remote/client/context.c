@@ -656,7 +656,7 @@ CUresult rc_context_wait(CUcontext handle)
 	} message = { .call.context = (uint64_t)(uintptr_t)context->handle };
 	struct rc_link *link;
 	result = rc_link_to(rc_handle_session(message.call.context), message.call.context, &link);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS || rc_done_context(link, &result))
 		return result;
 	result = rc_link_call(link, RC_CALL_context_synchronize, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)

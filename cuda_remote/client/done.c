@@ -549,12 +549,10 @@ CUresult event_check_synchronize(CUevent event)
 	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
 }
 
-/* True if the last call of the session has recorded an event in this stream, and the program probably asks for the time between
- * *start and this event, *end. */
-static bool ends_with_asked(CUstream stream, struct rc_link **link, uint64_t *start, uint64_t *end)
+/* True if the last call of the session has recorded an event, *end, in the stream *recorded_in, and the program probably asks for the
+ * time between *start and this event. */
+static bool ends_with_asked(struct rc_session *session, uint64_t *start, uint64_t *end, uint64_t *recorded_in)
 {
-	uint64_t handle = (uint64_t)(uintptr_t)stream, recorded_in;
-	struct rc_session *session = handle > (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD ? rc_handle_session(handle) : NULL;
 	*end = session ? __atomic_load_n(&session->asked, __ATOMIC_RELAXED) : 0;
 	struct rc_recording *recording = *end ? rc_handle_recording(*end) : NULL;
 	if (!recording)
@@ -562,10 +560,37 @@ static bool ends_with_asked(CUstream stream, struct rc_link **link, uint64_t *st
 	pthread_mutex_lock(&lock);
 	*start = recording->start;
 	pthread_mutex_unlock(&lock);
-	uint64_t mark = recording_of(*end, &recorded_in);
-	return *start && mark && !(mark & WAITED) && recorded_in == handle &&
-	       mark >> BITS == __atomic_load_n(&session->numbered, __ATOMIC_ACQUIRE) &&
+	uint64_t mark = recording_of(*end, recorded_in);
+	return *start && mark && !(mark & WAITED) && mark >> BITS == __atomic_load_n(&session->numbered, __ATOMIC_ACQUIRE);
+}
+
+/* The same, and the stream is this one of the program. */
+static bool stream_ends_with_asked(CUstream stream, struct rc_link **link, uint64_t *start, uint64_t *end)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)stream, recorded_in;
+	struct rc_session *session = handle > (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD ? rc_handle_session(handle) : NULL;
+	return ends_with_asked(session, start, end, &recorded_in) && recorded_in == handle &&
 	       link_of_handle(RC_KIND_STREAM, handle, link) == CUDA_SUCCESS && may_ask(*link, *start);
+}
+
+/* True if no stream but this one can have work. */
+static bool is_only_stream(const struct rc_session *session, uint64_t stream)
+{
+	const struct rc_track *tracks[] = { &session->held.track, &session->other };
+	for (int i = 0; i < 2; i++)
+		if (rc_track_any(session, tracks[i]) && __atomic_load_n(&tracks[i]->stream, __ATOMIC_SEQ_CST) != stream)
+			return false;
+	return stream != RC_TRACK_SEVERAL && !__atomic_load_n(&session->several, __ATOMIC_SEQ_CST);
+}
+
+bool rc_done_context(struct rc_link *link, CUresult *result)
+{
+	uint64_t start, end, recorded_in;
+	if (link->own || rc_mirror_any() || !ends_with_asked(link->session, &start, &end, &recorded_in) ||
+	    !is_only_stream(link->session, recorded_in) || !may_ask(link, start))
+		return false;
+	*result = wait_and_ask(link, NULL, (CUevent)(uintptr_t)start, (CUevent)(uintptr_t)end);
+	return true;
 }
 
 /* The wait then brings the time. */
@@ -574,7 +599,7 @@ CUresult stream_check_synchronize(CUstream stream)
 	struct rc_link *link;
 	uint64_t start, end;
 	CUresult result = capture_check_stream(stream);
-	if (result != CUDA_SUCCESS || !ends_with_asked(stream, &link, &start, &end))
+	if (result != CUDA_SUCCESS || !stream_ends_with_asked(stream, &link, &start, &end))
 		return result;
 	result = wait_and_ask(link, stream, (CUevent)(uintptr_t)start, (CUevent)(uintptr_t)end);
 	return result == CUDA_SUCCESS ? RC_ANSWERED : result;

@@ -187,6 +187,45 @@ static void timed_by_stream(void)
 	time_by(wait_by_stream);
 }
 
+static void wait_by_context(CUevent last)
+{
+	(void)last;
+	OK(cuCtxSynchronize());
+}
+
+static void timed_by_context(void)
+{
+	time_by(wait_by_context);
+}
+
+static void come_late(void *argument)
+{
+	usleep(5000);
+	__atomic_store_n((bool *)argument, true, __ATOMIC_RELEASE);
+}
+
+/* A wait for the context waits for another stream too, although the event has been reached. */
+static void timed_beside_work(void)
+{
+	float ms;
+	CUevent first, last;
+	OK(cuEventCreate(&first, 0));
+	OK(cuEventCreate(&last, 0));
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		bool come = false;
+		OK(cuLaunchHostFunc(other, come_late, &come));
+		OK(cuEventRecord(first, stream));
+		OK(cuMemsetD32Async(device, i, WORDS, stream));
+		OK(cuEventRecord(last, stream));
+		OK(cuCtxSynchronize());
+		CHECK(__atomic_load_n(&come, __ATOMIC_ACQUIRE));
+		OK(cuEventElapsedTime(&ms, first, last));
+		CHECK(ms >= 0);
+	}
+	OK(cuEventDestroy(first));
+	OK(cuEventDestroy(last));
+}
+
 /* The event that the program asks for is not the last work of the session, or not of the stream that it waits for. */
 static void timed_before_work(void)
 {
@@ -537,7 +576,8 @@ int main(int argc, char **argv)
 	} cases[] = { { "idle", idle_events }, { "streams", streams_again }, { "polled", polled },
 		      { "events", events_again }, { "query", after_a_query },
 		      { "elapsed", elapsed }, { "timed", timed }, { "timed_again", timed_again },
-		      { "timed_by_stream", timed_by_stream }, { "timed_before_work", timed_before_work },
+		      { "timed_by_stream", timed_by_stream }, { "timed_by_context", timed_by_context },
+		      { "timed_beside_work", timed_beside_work }, { "timed_before_work", timed_before_work },
 		      { "held", held_stream }, { "blocking", behind_a_blocking_stream }, { "beside", beside_a_held_stream },
 		      { "again", recorded_again }, { "thread", of_another_thread }, { "destroyed", destroyed_stream },
 		      { "graph", in_a_graph }, { "contexts", in_two_contexts }, { "context", of_a_context },

@@ -60,6 +60,13 @@ all() {
 	sent event_elapsed 39
 	sent cuStreamSynchronize 1
 	sent cuEventElapsedTime_v2 81
+	run timed_by_context
+	sent event_elapsed 39
+	sent context_synchronize 1
+	sent cuEventElapsedTime_v2 81
+	run timed_beside_work
+	sent event_elapsed 0
+	sent context_synchronize 40
 	run timed_before_work # one wait in 20 rounds, two in the other 20
 	sent event_elapsed 0
 	sent cuStreamSynchronize 60
