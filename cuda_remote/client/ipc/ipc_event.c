@@ -109,11 +109,21 @@ CUresult event_done_record_flags(CUevent event, CUstream stream, unsigned flags)
 	return rc_ipc_event_settle(event);
 }
 
+static void nothing(void *argument)
+{
+	(void)argument;
+}
+
+/* Another process lets the stream go on, and what the stream then does may let another stream go on to a small copy whose source
+ * was sent with its call (early.c). No call of this process comes between. So a host function does: before it ends, the client
+ * sends sources that have changed. */
 CUresult stream_done_wait_event(CUstream stream, CUevent event, unsigned flags)
 {
-	(void)stream;
+	CUresult result = rc_ipc_event_settle(event);
 	(void)flags;
-	return rc_ipc_event_settle(event);
+	if (result == CUDA_SUCCESS && rc_ipc_event_is(event) && rc_early_reads(NULL, RC_TRACK_SEVERAL, 0, UINT64_MAX))
+		result = cuLaunchHostFunc(stream, nothing, NULL);
+	return result;
 }
 
 /* ---- handles ---- */

@@ -140,9 +140,53 @@ static CUdeviceptr copy_behind_event(CUstream stream, uint32_t source[16])
 	return to;
 }
 
+/* A kernel holds a small copy back. Then a stream begins to wait for the other process's event, and lets the kernel go behind it. */
+struct behind_kernel {
+	CUstream held, waits;
+	CUdeviceptr flag, to;
+	uint32_t source[16];
+};
+
+static void copy_behind_kernel(struct behind_kernel *behind, CUevent event)
+{
+	memset(behind->source, 0, sizeof behind->source);
+	behind->held = stream_new();
+	behind->waits = stream_new();
+	OK(cuMemAlloc(&behind->flag, 4));
+	OK(cuMemAlloc(&behind->to, sizeof behind->source));
+	OK(cuMemsetD32(behind->flag, 0, 1));
+	OK(cuMemHostRegister(behind->source, sizeof behind->source, 0));
+	OK(cuCtxSynchronize());
+	hold(behind->held, behind->flag);
+	OK(cuMemcpyHtoDAsync(behind->to, behind->source, sizeof behind->source, behind->held));
+	OK(cuStreamWaitEvent(behind->waits, event, 0));
+	OK(cuMemsetD32Async(behind->flag, 1, 1, behind->waits));
+}
+
+/* No call of this process comes between this and the end of the kernel. */
+static void change_source(struct behind_kernel *behind)
+{
+	for (uint32_t i = 0; i < 16; i++)
+		behind->source[i] = 300 + i;
+}
+
+static void expect_changed_source(struct behind_kernel *behind)
+{
+	uint32_t found[16];
+	OK(cuStreamSynchronize(behind->held));
+	OK(cuMemcpyDtoH(found, behind->to, sizeof found));
+	CHECK(!memcmp(found, behind->source, sizeof found));
+	OK(cuMemHostUnregister(behind->source));
+	OK(cuMemFree(behind->to));
+	OK(cuMemFree(behind->flag));
+	OK(cuStreamDestroy(behind->held));
+	OK(cuStreamDestroy(behind->waits));
+}
+
 static int child(int line)
 {
 	uint32_t source[16] = { 0 };
+	struct behind_kernel behind;
 	offer_t offer;
 	CUdeviceptr small, again, large, whole;
 	CUevent event;
@@ -152,6 +196,9 @@ static int child(int line)
 	start();
 	CUstream stream = stream_new();
 	hear(line, &offer, sizeof offer);
+	/* Before this process shares memory: then the sources of small copies are read when their streams have come to them. */
+	OK(cuIpcOpenEventHandle(&event, offer.event));
+	copy_behind_kernel(&behind, event);
 	no_guess_is_right(&offer);
 	OK(cuIpcOpenMemHandle(&small, offer.small, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	OK(cuIpcOpenMemHandle(&again, offer.small, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
@@ -169,18 +216,19 @@ static int child(int line)
 	OK(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, small));
 	CHECK(!capable);
 	put_words(small, 10000);
-	OK(cuIpcOpenEventHandle(&event, offer.event));
 	EXPECT(cuEventQuery(event), CUDA_ERROR_NOT_READY); /* recorded behind a kernel that waits */
 	OK(cuStreamWaitEvent(stream, event, 0));
 	CUdeviceptr copied = copy_behind_event(stream, source);
 	append(stream, large + 4096, 5);
 	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	change_source(&behind);
 	say(line, &byte, 1);
 	OK(cuStreamSynchronize(stream));
 	OK(cuEventQuery(event));
 	OK(cuMemcpyDtoH(source, copied, sizeof source));
 	for (uint32_t i = 0; i < 16; i++)
 		CHECK(source[i] == 700 + i);
+	expect_changed_source(&behind);
 	OK(cuMemHostUnregister(source));
 	OK(cuMemFree(copied));
 	uint32_t log[2];

@@ -6,7 +6,7 @@
 free_ports
 remote_start --listen=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/ipc" || fail "over a Unix socket"
-HEADRACE_SERVER=127.0.0.1:$port timeout 120 "$build/test/cuda/remote/ipc" || fail "over tcp"
+HEADRACE_SERVER=127.0.0.1:$port HEADRACE_TRANSPORT=tcp timeout 120 "$build/test/cuda/remote/ipc" || fail "over tcp"
 remote_stop || exit 1
 rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=2 remote_start
