@@ -319,9 +319,11 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream, bool asynchr
 	bool captured;
 	struct rc_context *context;
 	CUresult result = rc_context_get(&context);
-	if (result == CUDA_SUCCESS && rc_peer_possible() && rc_array_check(&copy) == CUDA_SUCCESS &&
-	    rc_peer_copy_array(&copy, stream, asynchronous, &result))
-		return result;
+	if (result == CUDA_SUCCESS && rc_peer_possible() && rc_array_check(&copy) == CUDA_SUCCESS) {
+		result = rc_capture_array_copy(stream, given, asynchronous, &captured);
+		if (result != CUDA_SUCCESS || captured || rc_peer_copy_array(&copy, stream, asynchronous, &result))
+			return result;
+	}
 	CUarray array = up ? copy.dstArray : copy.srcArray;
 	if (result == CUDA_SUCCESS && (up || down) && rc_handle_check(RC_KIND_STREAM, named) == CUDA_SUCCESS &&
 	    rc_array_check(&copy) == CUDA_SUCCESS && is_elsewhere(array, named))

@@ -369,16 +369,16 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	if (to->device && from->device && rc_peer_apart(to->address, from->address)) {
-		struct rc_wire_box target = box_of(to, width, height, depth), source = box_of(from, width, height, depth);
-		return rc_peer_copy(&target, &source, stream);
-	}
 	bool captured;
 	struct rc_capture_side into = { to->device, to->address, to->pitch, to->slice };
 	struct rc_capture_side out_of = { from->device, from->address, from->pitch, from->slice };
 	result = rc_capture_copy(stream, &into, &out_of, width, height, depth, asynchronous, &captured);
 	if (result != CUDA_SUCCESS || captured)
 		return result;
+	if (to->device && from->device && rc_peer_apart(to->address, from->address)) {
+		struct rc_wire_box target = box_of(to, width, height, depth), source = box_of(from, width, height, depth);
+		return rc_peer_copy(&target, &source, stream);
+	}
 	struct side here = *to, there = *from;
 	result = settle_apart(&here, &there, stream, &asynchronous);
 	if (result != CUDA_SUCCESS)
@@ -553,8 +553,9 @@ CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CU
 CUresult copy_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
 			       CUstream stream)
 {
-	CUresult result = dtod_check(to, from, size);
-	return result == CUDA_SUCCESS ? capture_check_peer_async(to, to_context, from, from_context, size, stream) : result;
+	(void)to_context; /* the addresses say which device they belong to */
+	(void)from_context;
+	return copy_check_dtod_async(to, from, size, stream);
 }
 
 /* ---- and in two and three dimensions ---- */

@@ -549,8 +549,8 @@ CUresult event_check_synchronize(CUevent event)
 	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
 }
 
-/* True if the last call of the session has recorded an event, *end, in the stream *recorded_in, and the program probably asks for the
- * time between *start and this event. */
+/* True if the last call of the session has recorded an event, *end, in the stream *recorded_in, and the program probably asks for
+ * the time between *start and this event. */
 static bool ends_with_asked(struct rc_session *session, uint64_t *start, uint64_t *end, uint64_t *recorded_in)
 {
 	*end = session ? __atomic_load_n(&session->asked, __ATOMIC_RELAXED) : 0;

@@ -30,7 +30,8 @@ cuda_client_but_session = \
 	cuda_remote/client/graph/capture_calls.c cuda_remote/client/graph/capture_calls.h \
 	cuda_remote/client/graph/conditional.c \
 	cuda_remote/client/graph/graph_allocation.c cuda_remote/client/graph/graph_client.h cuda_remote/client/graph/graph_driver.c \
-	cuda_remote/client/graph/graph_host.c cuda_remote/client/graph/graph_send.c cuda_remote/client/graph/streams.c \
+	cuda_remote/client/graph/graph_host.c cuda_remote/client/graph/graph_send.c cuda_remote/client/graph/graph_spread.c \
+	cuda_remote/client/graph/graph_spread.h cuda_remote/client/graph/streams.c \
 	$(GRAPH_SOURCES) $(GRAPH_TWICE) $(MANAGED_SOURCES) $(MANAGED_TWICE)
 # The calls that have a variant for programs with a default stream for each thread.
 noinst_LTLIBRARIES += cuda_remote/client/libgraphtwice.la

@@ -22,47 +22,21 @@ CUgraph graph_new(CUgraphNode owner)
 	return graph;
 }
 
-static CUgraphNode node_new(CUgraph graph)
+/* Enters the node at the end of the graph's list. */
+static void list_enter(CUgraphNode node, CUgraph graph)
 {
-	CUgraphNode node = handle_new(HANDLE_GRAPH_NODE, sizeof *node);
-	if (!node)
-		return NULL;
-	node->id = next_id();
 	node->graph = graph;
 	node->previous = graph->last;
+	node->next = NULL;
 	if (graph->last)
 		graph->last->next = node;
 	else
 		graph->first = node;
 	graph->last = node;
 	graph->count++;
-	return node;
 }
 
-static void edges_remove(graph_edges_t *edges, uint32_t index)
-{
-	memmove(&edges->at[index], &edges->at[index + 1], (--edges->count - index) * sizeof *edges->at);
-}
-
-/* Removes all edges of node from its neighbours' lists. */
-static void disconnect(CUgraphNode node)
-{
-	for (uint32_t i = 0; i < node->before.count; i++) {
-		graph_edges_t *after = &node->before.at[i].node->after;
-		for (uint32_t j = after->count; j--;)
-			if (after->at[j].node == node)
-				edges_remove(after, j);
-	}
-	for (uint32_t i = 0; i < node->after.count; i++) {
-		graph_edges_t *before = &node->after.at[i].node->before;
-		for (uint32_t j = before->count; j--;)
-			if (before->at[j].node == node)
-				edges_remove(before, j);
-	}
-}
-
-/* Frees the node itself; the caller has removed its edges. */
-static void node_release(CUgraphNode node)
+static void list_leave(CUgraphNode node)
 {
 	CUgraph graph = node->graph;
 	if (node->next)
@@ -74,6 +48,55 @@ static void node_release(CUgraphNode node)
 	else
 		graph->first = node->next;
 	graph->count--;
+}
+
+void graph_node_move(CUgraphNode node, CUgraph to)
+{
+	list_leave(node);
+	list_enter(node, to);
+}
+
+static CUgraphNode node_new(CUgraph graph)
+{
+	CUgraphNode node = handle_new(HANDLE_GRAPH_NODE, sizeof *node);
+	if (!node)
+		return NULL;
+	node->id = next_id();
+	list_enter(node, graph);
+	return node;
+}
+
+static void edges_remove(graph_edges_t *edges, uint32_t index)
+{
+	memmove(&edges->at[index], &edges->at[index + 1], (--edges->count - index) * sizeof *edges->at);
+}
+
+static void edges_remove_all(graph_edges_t *edges, CUgraphNode to)
+{
+	for (uint32_t i = edges->count; i--;)
+		if (edges->at[i].node == to)
+			edges_remove(edges, i);
+}
+
+void graph_disconnect(CUgraphNode from, CUgraphNode to)
+{
+	edges_remove_all(&from->after, to);
+	edges_remove_all(&to->before, from);
+}
+
+/* Removes all edges of node from its neighbours' lists. */
+static void disconnect(CUgraphNode node)
+{
+	for (uint32_t i = 0; i < node->before.count; i++)
+		edges_remove_all(&node->before.at[i].node->after, node);
+	for (uint32_t i = 0; i < node->after.count; i++)
+		edges_remove_all(&node->after.at[i].node->before, node);
+}
+
+/* Frees the node itself; the caller has removed its edges. */
+static void node_release(CUgraphNode node)
+{
+	list_leave(node);
 	handle_retire(node);
 	graph_params_drop(node);
 	free(node->before.at);

@@ -121,6 +121,11 @@ CUresult graph_add(CUgraph graph, const CUgraphNode *dependencies, const CUgraph
 /* Removes a node and its edges from its graph, and frees it. */
 void graph_node_free(CUgraphNode node);
 
+/* Moves a node to the end of another graph's list. The caller adds and removes the edges that this makes necessary. */
+void graph_node_move(CUgraphNode node, CUgraph to);
+/* Removes all edges from one node to another. */
+void graph_disconnect(CUgraphNode from, CUgraphNode to);
+
 /* Adds an edge. CUDA_ERROR_INVALID_VALUE: nodes of different graphs, an existing edge, or invalid data. */
 CUresult graph_connect(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *data);
 /*

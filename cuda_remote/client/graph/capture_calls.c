@@ -159,21 +159,14 @@ CUresult capture_check_stream(CUstream stream)
 	return now(stream);
 }
 
-/* A peer copy has no node here. */
-CUresult capture_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
-				  CUstream stream)
+CUresult capture_check_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size)
 {
 	(void)to;
 	(void)to_context;
 	(void)from;
 	(void)from_context;
 	(void)size;
-	return now(stream);
-}
-
-CUresult capture_check_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size)
-{
-	return capture_check_peer_async(to, to_context, from, from_context, size, CU_STREAM_LEGACY);
+	return now(CU_STREAM_LEGACY);
 }
 
 /* An event whose last cuEventRecord was in a capturing stream, and the mark of that capture. */

@@ -6,6 +6,7 @@
  *	graph_allocation.c  memory of allocation nodes
  *	conditional.c     conditional handles
  *	graph_send.c      executable graphs: sent once, changed node by node, launched
+ *	graph_spread.c    executable graphs with nodes of several servers
  *	graph_host.c      host functions and host memory of graphs, which the worker asks for while a graph runs
  *	streams.c         the streams of captures
  *	capture_calls.c   what calls do in a capturing stream
@@ -23,7 +24,7 @@ struct rc_graph_side {
 	bool host;
 	struct rc_wire_side wire;
 };
-/* CUDA_ERROR_INVALID_VALUE: the copy leaves its memory; CUDA_ERROR_NOT_SUPPORTED: an object of another server. */
+/* CUDA_ERROR_INVALID_VALUE: the copy leaves its memory. */
 CUresult rc_graph_copy_sides(const CUDA_MEMCPY3D *copy, struct rc_graph_side *to, struct rc_graph_side *from);
 /* If the session's worker has mapped the host memory of a side, the worker can use it: the side is no host's any more. */
 void rc_graph_side_map(struct rc_graph_side *side, const CUDA_MEMCPY3D *copy, const struct rc_session *session);

@@ -37,10 +37,11 @@ static struct rc_kernel *kernel_of(CUfunction function)
 CUresult graph_driver_function(CUfunction handle, CUcontext context, graph_function_t *function)
 {
 	struct rc_kernel *kernel = kernel_of(handle);
-	(void)context;
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult result = rc_kernel_on(rc_context_session(), &kernel);
+	/* A function of a module belongs to the module's context, whatever is current. */
+	struct rc_session *session = rc_handle_session((uint64_t)(uintptr_t)context);
+	CUresult result = kernel->module->context ? CUDA_SUCCESS : rc_kernel_on(session, &kernel);
 	if (result == CUDA_SUCCESS)
 		*function = (graph_function_t){ .function = (CUfunction)(uintptr_t)kernel->handle, .id = kernel->handle, .context = kernel->module->context,
 						.parameters = kernel->parameters, .bytes = kernel->block };
@@ -83,26 +84,15 @@ CUresult graph_driver_event(CUevent event, uint64_t *id)
 	*id = handle;
 	rc_done_event_in_graph(event);
 	/* A launch of the graph may wait for another process. */
-	struct rc_session *session = rc_context_session();
+	struct rc_session *session = rc_handle_session(handle);
 	if (session && rc_ipc_event_is(event))
 		__atomic_store_n(&session->held.graphs, true, __ATOMIC_RELAXED);
-	return rc_route_same(RC_KIND_EVENT, handle, CUDA_ERROR_NOT_SUPPORTED);
+	return CUDA_SUCCESS;
 }
 
 bool graph_driver_event_there(CUevent event, uint64_t id)
 {
 	return (uint64_t)(uintptr_t)event == id && rc_handle_check(RC_KIND_EVENT, id) == CUDA_SUCCESS;
-}
-
-/* The device memory must be of the current context's session, which executes the graph. */
-static CUresult check_device(uint64_t address, uint64_t bytes)
-{
-	struct rc_span span;
-	CUresult result = rc_memory_check_device(address, bytes);
-	if (result == CUDA_SUCCESS && bytes && rc_memory_find(address, &span) && span.session &&
-	    span.session != rc_context_session())
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return result;
 }
 
 static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, struct rc_graph_side *side)
@@ -122,7 +112,7 @@ static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device,
 		return CUDA_SUCCESS;
 	case CU_MEMORYTYPE_ARRAY:
 		side->wire.object = (uint64_t)(uintptr_t)array;
-		return rc_route_same(RC_KIND_ARRAY, side->wire.object, CUDA_ERROR_NOT_SUPPORTED);
+		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -153,7 +143,7 @@ static CUresult side_check(const struct rc_graph_side *side, const CUDA_MEMCPY3D
 		return CUDA_ERROR_INVALID_VALUE;
 	if (side->host)
 		return side->wire.address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	return check_device(first, extent);
+	return rc_memory_check_device(first, extent);
 }
 
 /* Arrays are checked against the size that the server tells, with the elements of both sides. */
@@ -226,7 +216,7 @@ CUresult graph_driver_check_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *fill)
 	uint64_t extent = rc_box_extent(&box);
 	if (!extent || (fill->height > 1 && row > fill->pitch))
 		return CUDA_ERROR_INVALID_VALUE;
-	return check_device(fill->dst, extent);
+	return rc_memory_check_device(fill->dst, extent);
 }
 
 CUresult graph_driver_check_memop(const CUstreamBatchMemOpParams *operations, unsigned count, unsigned flags)

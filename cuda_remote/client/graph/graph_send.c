@@ -3,7 +3,7 @@
  * Executable graphs: the clone is sent once, when it is made; an update sends the nodes that differ; a launch is one message.
  * The format is in wire.h.
  */
-#include "cuda_remote/client/graph/graph_client.h"
+#include "cuda_remote/client/graph/graph_spread.h"
 
 #include "cuda_remote/api/attributes.h"
 
@@ -22,6 +22,10 @@ struct graph_runner {
 	bool memory;    /* some node allocates or frees memory */
 	uint64_t ends;  /* rc_handle_ends when all objects of the graph were there */
 	rc_graph_hosts_t hosts;
+	CUcontext context; /* in which `stream` is made */
+	CUstream stream;   /* for launches in streams of other servers; or NULL */
+	CUevent event;     /* recorded behind such a launch */
+	struct rc_graph_spread *spread; /* the graph has nodes of several servers: nothing is sent for the whole; or NULL */
 };
 
 /* Bytes of a message that is being written. */
@@ -229,11 +233,25 @@ static CUcontext context_of(CUgraphNode node)
 	}
 }
 
+/* A copy or fill of memory of this server that was made in a context of another one is made in the memory's context.
+ * CUDA_ERROR_INVALID_VALUE: the memory is of another server than before. */
+static CUresult settle_context(const struct graph_runner *run, CUgraphNode node, uint64_t *context)
+{
+	struct rc_graph_place place = rc_graph_place(node);
+	if (place.across || (place.session && place.session != run->session))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (*context && place.session && check_session(run, *context) != CUDA_SUCCESS)
+		*context = (uint64_t)(uintptr_t)place.context;
+	return CUDA_SUCCESS;
+}
+
 static CUresult put_node(struct writer *writer, CUgraphNode node)
 {
 	struct rc_wire_node head = { .type = node->params.type, .flags = node->disabled ? RC_NODE_DISABLED : 0,
 				     .context = (uint64_t)(uintptr_t)context_of(node) };
 	CUresult result = graph_params_there(node);
+	if (result == CUDA_SUCCESS && rc_peer_possible() && head.type != CU_GRAPH_NODE_TYPE_GRAPH)
+		result = settle_context(writer->run, node, &head.context);
 	if (result == CUDA_SUCCESS && head.context)
 		result = check_session(writer->run, head.context);
 	if (result != CUDA_SUCCESS)
@@ -345,9 +363,29 @@ static CUresult send_graph(CUgraphExec exec, enum rc_call call, const struct byt
 static void runner_free(struct graph_runner *run)
 {
 	rc_graph_hosts_end(&run->hosts);
-	rc_handle_delete(run->handle);
+	if (run->spread)
+		rc_graph_spread_end(run->spread);
+	if (run->handle)
+		rc_handle_delete(run->handle);
+	if (run->stream)
+		cuStreamDestroy_v2(run->stream);
+	if (run->event)
+		cuEventDestroy_v2(run->event);
 	free(run->ways);
 	free(run);
+}
+
+static CUresult send_new(CUgraphExec exec)
+{
+	struct graph_runner *run = exec->run;
+	struct writer writer = { .run = run };
+	CUresult result = rc_handle_new(RC_KIND_GRAPH_EXEC, run->session, &run->handle);
+	if (result == CUDA_SUCCESS)
+		result = put_graph(&writer, exec->graph);
+	if (result == CUDA_SUCCESS)
+		result = send_graph(exec, RC_CALL_graph_instantiate, &writer.bytes, &(struct bytes){ .at = NULL });
+	free(writer.bytes.at);
+	return result;
 }
 
 CUresult graph_driver_instantiate(CUgraphExec exec)
@@ -359,16 +397,14 @@ CUresult graph_driver_instantiate(CUgraphExec exec)
 		free(run);
 		return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	struct rc_graph_place place = { .session = NULL };
+	if (rc_peer_possible())
+		place = rc_graph_place_all(exec->graph);
 	exec->run = run;
-	run->session = rc_context_session();
+	run->session = place.session ? place.session : rc_context_session();
+	run->context = place.session ? place.context : context->handle;
 	run->memory = graph_has_memory(exec->graph);
-	struct writer writer = { .run = run };
-	result = rc_handle_new(RC_KIND_GRAPH_EXEC, run->session, &run->handle);
-	if (result == CUDA_SUCCESS)
-		result = put_graph(&writer, exec->graph);
-	if (result == CUDA_SUCCESS)
-		result = send_graph(exec, RC_CALL_graph_instantiate, &writer.bytes, &(struct bytes){ .at = NULL });
-	free(writer.bytes.at);
+	result = place.across ? rc_graph_spread_make(exec, &run->spread) : send_new(exec);
 	if (result != CUDA_SUCCESS)
 		runner_free(run);
 	return result;
@@ -382,7 +418,7 @@ void graph_driver_exec_free(CUgraphExec exec)
 		uint64_t exec;
 	} message = { .exec = exec->run->handle };
 	struct rc_link *link;
-	if (link_of(exec->run, &link) == CUDA_SUCCESS)
+	if (!exec->run->spread && link_of(exec->run, &link) == CUDA_SUCCESS)
 		rc_link_post(link, RC_CALL_graph_destroy, 0, &message.head, sizeof message, NULL, 0);
 	runner_free(exec->run);
 }
@@ -411,6 +447,8 @@ static bool in_body(CUgraphNode node)
 
 CUresult graph_driver_node_changed(CUgraphExec exec, CUgraphNode node)
 {
+	if (exec->run->spread)
+		return rc_graph_spread_changed(exec->run->spread, node);
 	struct writer writer = { .run = exec->run, .in_body = in_body(node) };
 	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH || node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return CUDA_SUCCESS;
@@ -510,6 +548,8 @@ static CUresult send_whole(CUgraphExec exec)
 
 CUresult graph_driver_replaced(CUgraphExec exec, CUgraph old, CUgraph now)
 {
+	if (exec->run->spread)
+		return rc_graph_spread_replaced(exec->run->spread, now);
 	CUgraphNode *nodes = calloc(exec->run->nodes + 1, sizeof(CUgraphNode));
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -541,30 +581,87 @@ static CUresult check_objects(CUgraphExec exec)
 	return result;
 }
 
-CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
+static CUresult post_launch(CUgraphExec exec, uint64_t stream, const struct rc_route *route)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_graph_launch call;
-	} message = { .call = { exec->run->handle, rc_capture_stream_handle(stream) } };
-	struct rc_route route = { NULL, 0, false };
-	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, message.call.stream);
-	struct rc_session *session = route.session ? route.session : rc_context_session();
-	if (result == CUDA_SUCCESS && session != exec->run->session)
-		result = CUDA_ERROR_INVALID_HANDLE;
+	} message = { .call = { exec->run->handle, stream } };
 	struct rc_link *link;
-	if (result == CUDA_SUCCESS)
-		result = check_objects(exec);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_get(&route, true, &link);
-	if (result == CUDA_SUCCESS && exec->run->memory)
-		result = rc_graph_memory_launch(exec);
+	CUresult result = rc_link_get(route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	rc_graph_hosts_launch(&exec->run->hosts);
 	result = rc_link_post(link, RC_CALL_graph_launch, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		rc_graph_hosts_not_launched(&exec->run->hosts);
+	return result;
+}
+
+/* In a stream of the graph's server, in whose order the stream of another server waits. */
+static CUresult launch_between(CUgraphExec exec, CUstream stream, CUevent begin)
+{
+	struct graph_runner *run = exec->run;
+	struct rc_route route = { NULL, 0, false };
+	CUcontext popped;
+	CUresult result = cuCtxPushCurrent_v2(run->context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!run->stream)
+		result = cuStreamCreate(&run->stream, CU_STREAM_NON_BLOCKING);
+	if (result == CUDA_SUCCESS && !run->event)
+		result = cuEventCreate(&run->event, CU_EVENT_DISABLE_TIMING);
+	if (result == CUDA_SUCCESS)
+		result = cuStreamWaitEvent(run->stream, begin, 0);
+	if (result == CUDA_SUCCESS)
+		result = post_launch(exec, (uint64_t)(uintptr_t)run->stream, &route);
+	if (result == CUDA_SUCCESS)
+		result = cuEventRecord(run->event, run->stream);
+	cuCtxPopCurrent_v2(&popped);
+	return result == CUDA_SUCCESS ? cuStreamWaitEvent(stream, run->event, 0) : result;
+}
+
+/* In a stream of another server than the graph. */
+static CUresult launch_elsewhere(CUgraphExec exec, CUstream stream)
+{
+	CUstream given = (CUstream)(uintptr_t)rc_capture_stream_handle(stream);
+	CUevent begin;
+	CUcontext popped;
+	CUresult result = cuCtxPushCurrent_v2(graph_driver_stream_context(stream));
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = cuEventCreate(&begin, CU_EVENT_DISABLE_TIMING);
+	if (result == CUDA_SUCCESS) {
+		result = cuEventRecord(begin, given);
+		if (result == CUDA_SUCCESS)
+			result = launch_between(exec, given, begin);
+		cuEventDestroy_v2(begin);
+	}
+	cuCtxPopCurrent_v2(&popped);
+	return result;
+}
+
+static CUresult launch(CUgraphExec exec, CUstream stream)
+{
+	uint64_t handle = rc_capture_stream_handle(stream);
+	struct rc_route route = { NULL, 0, false };
+	if (exec->run->spread)
+		return rc_graph_spread_launch(exec->run->spread, stream);
+	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, handle);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct rc_session *session = route.session ? route.session : rc_context_session();
+	return session == exec->run->session ? post_launch(exec, handle, &route) : launch_elsewhere(exec, stream);
+}
+
+CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
+{
+	CUresult result = check_objects(exec);
+	if (result == CUDA_SUCCESS && exec->run->memory)
+		result = rc_graph_memory_launch(exec);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = launch(exec, stream);
 	if (exec->run->memory)
 		rc_graph_memory_launched(exec, result == CUDA_SUCCESS);
 	return result;

@@ -3,6 +3,7 @@
  * The driver's calls on objects of two servers. As in CUDA, a copy is ordered in its stream. One in a default stream is
  * ordered in the default streams of both devices. cuMemcpyPeer waits for all work of both contexts.
  */
+#include "cuda_remote/client/graph/capture_calls.h"
 #include "cuda_remote/client/peer/peer.h"
 
 #include <stdlib.h>
@@ -22,6 +23,11 @@ bool rc_peer_apart(uint64_t one, uint64_t other)
 {
 	struct rc_span a, b;
 	return rc_peer_possible() && find_device_memory(one, &a) && find_device_memory(other, &b) && a.session != b.session;
+}
+
+void rc_peer_meet(struct rc_session *to, struct rc_session *from)
+{
+	rc_peer_link_await(&(struct rc_peer_op){ .copies = true, .to.session = to, .from.session = from });
 }
 
 /* ---- operations ---- */
@@ -126,7 +132,7 @@ static CUresult issue_in_stream(struct rc_peer_op *op, CUstream stream)
 	CUcontext context = NULL;
 	uint64_t named = (uint64_t)(uintptr_t)stream;
 	CUresult result = context_of(named, &context);
-	/* No node of a graph copies to another server. */
+	/* Callers have made a node of a copy that can be captured. */
 	if (result == CUDA_SUCCESS)
 		result = capture_check_stream(stream);
 	if (result != CUDA_SUCCESS) {
@@ -249,25 +255,40 @@ static bool is_elsewhere(CUdeviceptr to, CUdeviceptr from, CUstream stream)
 	       a.session != rc_handle_session(named);
 }
 
+/* The copy becomes a node of a graph if its stream is being captured. */
+static bool is_captured(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream, CUresult *result)
+{
+	struct rc_capture_side target = { .device = true, .address = to->device };
+	struct rc_capture_side source = { .device = true, .address = from->device };
+	bool captured;
+	*result = rc_capture_copy(stream, &target, &source, to->width, 1, 1, true, &captured);
+	return captured;
+}
+
 bool peer_dtod_async(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, CUresult *result)
 {
 	(void)flags;
 	struct rc_wire_box target = line_of(to, size), source = line_of(from, size);
-	if (is_elsewhere(to, from, stream) && line_check(to, from, size) == CUDA_SUCCESS && size)
-		return rc_peer_copy_elsewhere(&target, true, &source, true, NULL, stream, result);
-	if (!rc_peer_apart(to, from))
+	bool apart = rc_peer_apart(to, from);
+	if (!apart && !is_elsewhere(to, from, stream))
 		return false;
 	*result = line_check(to, from, size);
 	if (*result == CUDA_SUCCESS)
 		*result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
-	if (*result == CUDA_SUCCESS && size)
-		*result = rc_peer_copy(&target, &source, stream);
+	if (*result != CUDA_SUCCESS || !size || is_captured(&target, &source, stream, result) || *result != CUDA_SUCCESS)
+		return true;
+	if (!apart)
+		return rc_peer_copy_elsewhere(&target, true, &source, true, NULL, stream, result);
+	*result = rc_peer_copy(&target, &source, stream);
 	return true;
 }
 
+/* Also in a default stream of the thread, a call that is not asynchronous cannot be captured. */
 bool peer_dtod(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUresult *result)
 {
-	return peer_dtod_async(flags, to, from, size, flags & RC_CALL_PER_THREAD ? CU_STREAM_PER_THREAD : NULL, result);
+	CUstream stream = flags & RC_CALL_PER_THREAD ? CU_STREAM_PER_THREAD : NULL;
+	*result = rc_peer_apart(to, from) ? capture_check_stream(stream) : CUDA_SUCCESS;
+	return *result != CUDA_SUCCESS || peer_dtod_async(flags, to, from, size, stream, result);
 }
 
 /* cuMemcpyPeer and its like name the contexts too. NULL is the current context. */
@@ -328,16 +349,11 @@ bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned ev
 	if (!of_event || context_of(waits, &context) != CUDA_SUCCESS ||
 	    rc_handle_session(waited) == rc_handle_session((uint64_t)(uintptr_t)context))
 		return false;
-	if (event_flags) {
-		*result = CUDA_ERROR_INVALID_VALUE;
+	*result = rc_capture_wait(stream, event, event_flags);
+	if (*result != CUDA_SUCCESS) {
+		*result = *result == RC_ANSWERED ? CUDA_SUCCESS : *result;
 		return true;
 	}
-	/* A capture cannot reach another server: neither may the stream be captured nor the event's last recording. */
-	*result = capture_check_stream(stream);
-	if (*result == CUDA_SUCCESS)
-		*result = capture_check_event(event);
-	if (*result != CUDA_SUCCESS)
-		return true;
 	struct rc_peer_part *part = part_add(&op, context, waits);
 	part->holds = true;
 	op.to = (struct rc_peer_side){ .session = part->session, .context = context };
@@ -388,8 +404,6 @@ static CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER *p)
 static CUresult copy_3d_async(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
 {
 	CUresult result = p ? contexts_check(p->dstContext, p->srcContext) : CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		result = capture_check_stream(stream); /* there is no node for it */
 	if (result != CUDA_SUCCESS)
 		return result;
 	CUDA_MEMCPY3D copy = without_contexts(p);

@@ -140,7 +140,8 @@ static CUdeviceptr copy_behind_event(CUstream stream, uint32_t source[16])
 	return to;
 }
 
-/* A kernel holds a small copy back. Then a stream begins to wait for the other process's event, and lets the kernel go behind it. */
+/* A kernel holds a small copy back. Then a stream begins to wait for the other process's event. Behind it, the stream lets the kernel
+ * end. */
 struct behind_kernel {
 	CUstream held, waits;
 	CUdeviceptr flag, to;

@@ -4,7 +4,7 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/errors test/cuda/remote/graph_memory test/cuda/remote/graphs test/cuda/remote/held test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
 	test/cuda/remote/ipc \
 	test/cuda/remote/other_build test/cuda/remote/headraced-other \
-	test/cuda/remote/complete test/cuda/remote/delays test/cuda/remote/headraced-faults test/cuda/remote/peer test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
+	test/cuda/remote/complete test/cuda/remote/delays test/cuda/remote/headraced-faults test/cuda/remote/peer test/cuda/remote/peer_graphs test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/eager test/cuda/remote/waits test/cuda/remote/gathered test/cuda/remote/refusals \
 	test/cuda/remote/mapped \
 	test/cuda/remote/managed test/cuda/remote/managed_far test/cuda/remote/promoted \
@@ -125,6 +125,9 @@ test_cuda_remote_delays_LDADD = cuda_remote/client/libcuda.la
 # The daemon, with the fault channel in the place of rdma_channel/transports.c.
 test_cuda_remote_headraced_faults_SOURCES = test/faults/fault_transport.c test/faults/fault_transport.h
 test_cuda_remote_headraced_faults_LDADD = $(cuda_remote_server_headraced_LDADD)
+test_cuda_remote_peer_graphs_SOURCES = test/cuda/remote/peer_graphs.c test/cuda/softgpu/driver.h
+test_cuda_remote_peer_graphs_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_peer_graphs_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_peer_links_SOURCES = test/cuda/remote/peer_links.c test/cuda/softgpu/driver.h
 test_cuda_remote_peer_links_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_peer_links_LDADD = cuda_remote/client/libcuda.la

@@ -514,8 +514,8 @@ static void capture_fails(CUstream stream)
 	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-/* No graph reaches another server: what would, is refused, and ends the capture. Other streams copy meanwhile. */
-static void captures_stay_on_a_server(void)
+/* What a capture forbids is refused between servers too. Other streams copy meanwhile. Graphs of several servers: peer_graphs.c. */
+static void captures_forbid(void)
 {
 	struct place *a = &places[0], *b = &places[1];
 	CUgraph graph;
@@ -523,21 +523,15 @@ static void captures_stay_on_a_server(void)
 	OK(cuMemsetD32(a->memory, 77, 4));
 	OK(cuCtxSynchronize());
 	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	EXPECT(cuMemcpyPeerAsync(b->memory, b->context, a->memory, a->context, 4, a->stream),
-	       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	capture_fails(a->stream);
-	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	EXPECT(cuMemcpyAsync(b->memory, a->memory, 4, a->stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	capture_fails(a->stream);
-	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	EXPECT(cuStreamWaitEvent(a->stream, b->event, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	EXPECT(cuStreamWaitEvent(a->stream, b->event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	capture_fails(a->stream);
 	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	OK(cuEventRecord(a->event, a->stream));
 	use(1);
-	EXPECT(cuStreamWaitEvent(b->stream, a->event, 0), CUDA_ERROR_CAPTURED_EVENT);
+	OK(cuStreamWaitEvent(b->stream, a->event, 0));
+	OK(cuMemsetD32Async(b->memory, 1, 4, b->stream));
 	use(0);
-	capture_fails(a->stream);
+	EXPECT(cuStreamEndCapture(a->stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 	OK(cuEventRecord(a->event, a->other));
 	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	OK(cuMemcpyPeerAsync(b->memory, b->context, a->memory, a->context, 16, a->other));
@@ -657,9 +651,19 @@ static void arrays_and_pageable_memory(CUstream stream)
 	CUgraph graph;
 	down.WidthInBytes--;
 	if (stream) {
+		CUgraphExec exec;
 		OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-		EXPECT(cuMemcpy2DAsync(&down, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-		EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+		OK(cuMemcpy2DAsync(&up, stream));
+		OK(cuMemcpy2DAsync(&across, stream));
+		OK(cuMemcpy2DAsync(&down, stream));
+		OK(cuStreamEndCapture(stream, &graph));
+		OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+		OK(cuMemsetD32Async(places[1].memory, 80, WORDS, stream));
+		OK(cuGraphLaunch(exec, stream));
+		OK(cuStreamSynchronize(stream));
+		CHECK(back[0] == 80 && back[size / 4 - 1] == 80);
+		OK(cuGraphExecDestroy(exec));
+		OK(cuGraphDestroy(graph));
 	}
 	use(0);
 	OK(cuArrayDestroy(array));
@@ -853,7 +857,7 @@ static void all(void)
 	pinned_memory_is_awaited(0, 2);
 	copies_into_the_same_memory(0, 1);
 	copies_into_the_same_memory(2, 0);
-	captures_stay_on_a_server();
+	captures_forbid();
 	arrays_between_servers();
 	memory_of_another_server(0, 1);
 	memory_of_another_server(1, 2);

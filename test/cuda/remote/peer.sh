@@ -11,21 +11,28 @@ remote_start_another third
 export HEADRACE_SERVER=$list,$another
 
 timeout 240 "$program" all || fail "copies between servers"
+timeout 120 "${program}_graphs" all || fail "graphs of several servers"
+HEADRACE_PEER=client timeout 120 "${program}_graphs" all || fail "graphs of several servers, copies by way of the client"
 if ! HEADRACE_PEER=nonsense "$program" refused 2>"$folder/refused.log"; then
 	fail "HEADRACE_PEER=nonsense was accepted"
 fi
 grep -q "HEADRACE_PEER=nonsense" "$folder/refused.log" || fail "the message does not name the wrong setting"
 
 mkfifo "$folder/to" "$folder/from"
-timeout 240 "$program" death <"$folder/to" >"$folder/from" &
-client=$!
-exec 4>"$folder/to" 5<"$folder/from"
-read -r _ <&5 || fail "the client did not start"
-for worker in $(pgrep -P "${others[0]}"); do
-	kill -9 "$worker"
-done
-echo >&4
-wait $client || fail "a lost server harmed the sessions of the others"
+death() { # PROGRAM: while it runs, the workers of the second server are killed
+	timeout 240 "$1" death <"$folder/to" >"$folder/from" &
+	client=$!
+	exec 4>"$folder/to" 5<"$folder/from"
+	read -r _ <&5 || fail "the client did not start"
+	for worker in $(pgrep -P "${others[0]}"); do
+		kill -9 "$worker"
+	done
+	echo >&4
+	wait $client || fail "a lost server harmed the sessions of the others"
+	exec 4>&- 5<&-
+}
+death "$program"
+death "${program}_graphs"
 
 # Three GPUs of one server.
 remote_stop || fail "something is left"
