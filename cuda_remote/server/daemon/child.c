@@ -72,6 +72,7 @@ int child_run(void)
 	plan.driver[sizeof plan.driver - 1] = 0;
 	if (confine_early(plan.root_only) || prepare(&plan) || (plan.seccomp && filter_prepare()))
 		return EXIT_FAILURE;
+	confine_prepare(plan.other_uid);
 	int status = rc_door_peer_receive(CHILD_CONTROL, &peer);
 	if (status <= 0)
 		return status ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Drops what a worker does not need: privileges, capabilities, resources. */
-#define _GNU_SOURCE /* setresuid */
+#define _GNU_SOURCE /* setresuid, getgrouplist */
 #include "cuda_remote/server/daemon/confine.h"
 
 #include <errno.h>
@@ -102,6 +102,17 @@ int confine_early(bool root_only)
 {
 	limit_resources();
 	return drop_capabilities(root_only ? ROOT_KEEPS : ROOT_KEEPS | CHANGE_NEEDS);
+}
+
+void confine_prepare(uid_t uid)
+{
+	gid_t groups[1];
+	int n = 1;
+	if (geteuid())
+		return; /* it stays the user that it is */
+	const struct passwd *user = getpwuid(uid);
+	if (user)
+		(void)getgrouplist(user->pw_name, user->pw_gid, groups, &n);
 }
 
 int confine(const struct confinement *limits)

@@ -37,6 +37,9 @@ struct confinement {
  */
 int confine_early(bool root_only);
 
+/* Before there is a client: has the C library load what it needs to look users and groups up. uid: any user. */
+void confine_prepare(uid_t uid);
+
 /* For all threads of the process. Negated errno. */
 int confine(const struct confinement *limits);
 

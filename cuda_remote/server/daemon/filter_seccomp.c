@@ -8,8 +8,11 @@
 #include "rdma_channel/base/log.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -17,7 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -84,7 +90,8 @@ static const int netlinks[] = { NETLINK_ROUTE, NETLINK_RDMA }; /* network interf
 static const int processes[] = { PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, PR_GET_NO_NEW_PRIVS,
 				 PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_SET_VMA };
 
-static scmp_filter_ctx prepared;
+/* The filter as the kernel takes it; NULL: none. To generate it takes a millisecond, which a client need not wait for. */
+static struct sock_fprog prepared;
 static char *names[SYSCALLS_MAX];
 static unsigned char told[SYSCALLS_MAX]; /* atomic */
 
@@ -224,22 +231,58 @@ static int failed(const char *what, int error)
 	return error;
 }
 
+/* Generates the filter's program. */
+static int generate(scmp_filter_ctx filter)
+{
+	struct stat file;
+	int error = 0, fd = memfd_create("headrace-filter", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	error = seccomp_export_bpf(filter, fd);
+	if (!error && fstat(fd, &file))
+		error = -errno;
+	if (error || file.st_size % (off_t)sizeof *prepared.filter || file.st_size / (off_t)sizeof *prepared.filter > USHRT_MAX) {
+		close(fd);
+		return error ? error : -EINVAL;
+	}
+	prepared.filter = malloc((size_t)file.st_size);
+	prepared.len = (unsigned short)((size_t)file.st_size / sizeof *prepared.filter);
+	if (!prepared.filter)
+		error = -ENOMEM;
+	else if (pread(fd, prepared.filter, (size_t)file.st_size, 0) != file.st_size)
+		error = -EIO;
+	close(fd);
+	return error;
+}
+
+/* As seccomp_load does it, for all threads. The process has no new privileges already (confine). */
+static int load_prepared(void)
+{
+	long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prepared);
+	if (result < 0)
+		return -errno;
+	return result ? -ESRCH : 0; /* this thread could not be given the filter */
+}
+
 int filter_prepare(void)
 {
 	if (CONFINE_SANITIZED) {
 		hr_log(HR_LOG_INFO, "worker: built with a sanitizer: no filter of system calls");
 		return 0;
 	}
-	prepared = start(SCMP_ACT_TRAP);
-	int error = prepared ? add_lists(prepared) : -ENOMEM;
+	scmp_filter_ctx filter = start(SCMP_ACT_TRAP);
+	int error = filter ? add_lists(filter) : -ENOMEM;
 	if (!error)
-		error = add_sockets(prepared);
+		error = add_sockets(filter);
 	if (!error)
-		error = add_processes(prepared);
+		error = add_processes(filter);
 	if (!error)
-		error = add_userfaultfd(prepared);
+		error = add_userfaultfd(filter);
+	if (!error)
+		error = generate(filter);
 	if (!error)
 		error = catch_denied();
+	seccomp_release(filter);
 	return error ? failed("make", error) : 0;
 }
 
@@ -258,7 +301,7 @@ static int add_targets(scmp_filter_ctx filter, pid_t reach)
 
 int filter_load(pid_t reach)
 {
-	if (!prepared)
+	if (!prepared.filter)
 		return 0;
 	/* The kernel runs every filter that was loaded and takes the strictest result. This one is loaded first, as the
 	 * other does not allow the call that loads a filter. */
@@ -267,9 +310,9 @@ int filter_load(pid_t reach)
 	if (!error)
 		error = seccomp_load(targets);
 	if (!error)
-		error = seccomp_load(prepared);
+		error = load_prepared();
 	seccomp_release(targets);
-	seccomp_release(prepared);
-	prepared = NULL;
+	free(prepared.filter);
+	prepared.filter = NULL;
 	return error ? failed("load", error) : 0;
 }
