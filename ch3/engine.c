@@ -42,6 +42,7 @@ int ch3_open(const hr_channel_attr_t *attr, ch3_t **engine, hr_card_t *card)
 		error = read_rendezvous(&opened->writes);
 	if (error)
 		goto free_engine;
+	opened->sleeps = attr && attr->flags & HR_CHANNEL_SLEEPS;
 	opened->close_ms = attr && attr->timeout_ms ? attr->timeout_ms : CLOSE_MS;
 	error = hr_channel_init(attr, &opened->channel, card);
 	if (error)

@@ -238,6 +238,7 @@ struct ch3 {
 	unsigned cost;      /* sum over all polls, in the unit of CH3_COST_GET; wraps */
 	unsigned in_a_row;  /* messages of ch3_progress_short since the last ch3_progress_poll, at most SHORT_IN_A_ROW */
 	unsigned looked_at; /* value of cost at the last call of hr_channel_ready */
+	bool sleeps;       /* the channel has HR_CHANNEL_SLEEPS */
 	bool ask_who_came; /* hr_channel_incoming must be called: the last wait may have ended for an incoming peer */
 	struct ch3_peers peers;
 	struct ch3_numbers numbers;

@@ -15,9 +15,12 @@
 #define GETS_PER_PASS 16
 /* Cost of polls (CH3_COST_GET) between two calls of look(). */
 #define COST_BEFORE_LOOK 1024u
-/* Cost of polls before a wait calls hr_channel_wait: some microseconds. A peer on another processor answers within this
- * time, and polling costs less per message than hr_channel_wait. */
+/* Cost of polls before a wait calls hr_channel_wait: 10 to 20 us. A peer on another processor answers within this time, and
+ * polling costs less per message than hr_channel_wait. */
 #define COST_BEFORE_WAIT 512u
+/* The same of a channel with HR_CHANNEL_SLEEPS: 2 or 3 us. Its peer's other threads may be waiting for this processor, and
+ * hr_channel_wait sleeps, or yields the processor between its polls. */
+#define COST_BEFORE_SLEEP 64u
 /* While a wait polls, it looks only at the word that the next record of a connection changes (hr_conn_watch), and polls in full
  * after this number of looks. The cost of LOOKS_PER_COST looks at a connection is about that of one hr_conn_peek. */
 #define QUIET_LOOKS 16
@@ -240,7 +243,7 @@ static int poll_a_while(ch3_t *engine)
 			moved = engine->moved;
 			begin = engine->cost;
 		}
-		if (engine->cost - begin >= COST_BEFORE_WAIT)
+		if (engine->cost - begin >= (engine->sleeps ? COST_BEFORE_SLEEP : COST_BEFORE_WAIT))
 			return 0;
 	}
 }
