@@ -24,6 +24,11 @@ static void relax(void)
 #endif
 }
 
+bool server_order_is_next(uint64_t number)
+{
+	return __atomic_load_n(&next, __ATOMIC_RELAXED) == number; /* server_order_wait orders */
+}
+
 int server_order_wait(uint64_t number)
 {
 	/* Acquire pairs with the release in server_order_advance: this call sees what the earlier calls did. */

@@ -107,6 +107,8 @@ struct server_thread {
 	ch3_vc_t *vc;
 	int error;              /* the connection failed with this */
 	bool deferred;          /* the call in arguments is to be executed after CH3's progress has returned */
+	bool looks_ahead;       /* it is served by server_thread_run, which calls server_wake_let_go */
+	bool holds;             /* server_wake_hold was called */
 	bool busy;              /* a deferred call is being executed: no other may arrive */
 	struct rc_wire_call head;
 	uint8_t *arguments;     /* of the call that arrived last */
@@ -126,6 +128,12 @@ struct server_thread {
 	unsigned looks;         /* for output of the device, see output.c */
 	struct server_slot *own; /* see server_slot_own */
 };
+
+/* launch.c: before a launch: the next call may wait for it, so the driver is to wake no thread yet (call_follows.h). Nothing if
+ * the driver needs no such hint. */
+void server_wake_hold(struct server_thread *thread);
+/* After the next call, or if none has come. */
+void server_wake_let_go(struct server_thread *thread);
 
 /* A call being served. */
 struct server_call {
@@ -222,6 +230,8 @@ void server_watch_remain(void);
 
 /* Waits until the call with this number may be issued. -EPROTO: it already was; -ECANCELED: the worker is ending. */
 int server_order_wait(uint64_t number);
+/* True if server_order_wait would not wait. */
+bool server_order_is_next(uint64_t number);
 void server_order_advance(uint64_t number);
 void server_order_break(void);
 

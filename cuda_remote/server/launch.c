@@ -4,6 +4,8 @@
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/server/internal.h"
 
+#include "cuda_remote/call_follows.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +93,39 @@ CUresult serve_launch(struct server_call *call)
 	if (launch.parameters != few)
 		free(launch.parameters);
 	return result;
+}
+
+/* ---- launches that another call follows ---- */
+
+static void (*driver_follows)(bool); /* NULL: the driver needs no hint */
+
+static void find_follows(void)
+{
+	static const CUuuid id = RC_CALL_FOLLOWS_UUID;
+	const void *table;
+	if (!driver.cuGetExportTable || driver.cuGetExportTable(&table, &id) != CUDA_SUCCESS)
+		return;
+	const struct rc_call_follows *found = table;
+	if (found->size == sizeof *found)
+		driver_follows = found->follows;
+}
+
+void server_wake_hold(struct server_thread *thread)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, find_follows);
+	if (!driver_follows)
+		return;
+	thread->holds = true;
+	driver_follows(true);
+}
+
+void server_wake_let_go(struct server_thread *thread)
+{
+	if (!thread->holds)
+		return;
+	thread->holds = false;
+	driver_follows(false);
 }
 
 /* ---- occupancy of clusters ---- */

@@ -17,6 +17,8 @@
  * again after the call. */
 #define START_BYTES 4096
 #define KEEP_BYTES (128u << 10)
+/* Polls after a launch, see look_ahead. */
+#define LOOKS_AHEAD 40
 
 /* ---- arguments and results ---- */
 
@@ -221,6 +223,27 @@ static bool waits_for_streams(uint16_t function)
 	}
 }
 
+/* Calls that give the device work, of which the next call may be a wait. */
+static bool may_be_awaited(uint16_t function)
+{
+	switch (function) {
+	case RC_CALL_launch:
+	case RC_CALL_copy_across:
+	case RC_CALL_copy_pinned:
+	case RC_CALL_cuMemsetD8_v2:
+	case RC_CALL_cuMemsetD16_v2:
+	case RC_CALL_cuMemsetD32_v2:
+	case RC_CALL_cuMemsetD8Async:
+	case RC_CALL_cuMemsetD16Async:
+	case RC_CALL_cuMemsetD32Async:
+	case RC_CALL_cuEventRecord:
+	case RC_CALL_cuEventRecordWithFlags:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 {
 	struct server_thread *thread = call->thread;
@@ -247,6 +270,12 @@ static void execute(struct server_thread *thread)
 	struct server_call call = { .thread = thread, .number = thread->head.number, .flags = thread->head.flags,
 				    .in = thread->arguments, .in_len = thread->arguments_len, .holds_order = true };
 	struct rc_wire_reply reply = { .number = call.number, .failed = call.number, .function = thread->head.function };
+	/* A call that waits runs what was given, or has it run; between the two a program may record an event. If another thread's
+	 * call comes before this one, it may wait for what was given. */
+	uint16_t function = thread->head.function;
+	bool awaits = waits_for_streams(function) || function == RC_CALL_cuEventRecord || function == RC_CALL_cuEventRecordWithFlags;
+	if (thread->holds && !(awaits && server_order_is_next(call.number)))
+		server_wake_let_go(thread);
 	int error = server_order_wait(call.number);
 	if (error) {
 		if (!thread->error)
@@ -257,7 +286,12 @@ static void execute(struct server_thread *thread)
 	/* Threads of the client library wait in these as long as the session lasts: they do not make the session busy. */
 	bool counts = thread->head.function != RC_CALL_peer_wait && thread->head.function != RC_CALL_data_connection;
 	server_usage_call(counts);
+	bool holds = thread->looks_ahead && may_be_awaited(thread->head.function);
+	if (holds)
+		server_wake_hold(thread);
 	CUresult result = serve(&call, &reply);
+	if (!holds)
+		server_wake_let_go(thread);
 	server_quota_served(thread->head.function, result);
 	arguments_shrink(thread);
 	/* Before the next call may be issued: a waiting call, on any thread, must find the failure. */
@@ -473,15 +507,32 @@ static bool has_arrived(const struct server_thread *thread)
 	return thread->deferred || thread->ring.wanted;
 }
 
+/* After a launch: looks for the next call for about a microsecond. The client needs less time to send the call that waits. */
+static int look_ahead(struct server_thread *thread)
+{
+	int ran = 0;
+	for (int i = 0; i < LOOKS_AHEAD && !ran && !thread->error; i++)
+		ran = ch3_progress_poll(thread->engine);
+	if (!ran)
+		server_wake_let_go(thread);
+	return ran;
+}
+
 int server_thread_run(struct server_thread *thread)
 {
+	thread->looks_ahead = true;
 	while (!thread->error) {
-		int ran = has_arrived(thread) ? 0 : ch3_progress_wait(thread->engine, -1);
+		int ran = 0;
+		if (thread->holds && !has_arrived(thread))
+			ran = look_ahead(thread);
+		if (!ran && !thread->error && !has_arrived(thread))
+			ran = ch3_progress_wait(thread->engine, -1);
 		if (ran < 0 && !thread->error)
 			thread->error = ran;
 		server_thread_deferred(thread);
 		server_ring_serve(thread);
 	}
+	server_wake_let_go(thread);
 	server_quota_served(0, CUDA_ERROR_DEINITIALIZED);
 	return thread->error;
 }

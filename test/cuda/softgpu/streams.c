@@ -2,7 +2,10 @@
 /* Order within and between streams, events, host functions, and synchronization. */
 #include "driver.h"
 
+#include "cuda_remote/call_follows.h"
+
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 static uint32_t *record, *flag; /* pinned */
@@ -337,6 +340,61 @@ static void streams_tell_what_they_are(CUcontext context)
 	EXPECT(cuStreamGetFlags(stream, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
+static void complete_without_a_wait(CUstream stream)
+{
+	CUresult result;
+	while ((result = cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
+		sched_yield();
+	OK(result);
+}
+
+/* If a launch that a call was to follow is not run, this does not end. */
+static void launches_run_whatever_follows(void)
+{
+	static const CUuuid id = RC_CALL_FOLLOWS_UUID;
+	const void *table;
+	CUstream stream, other;
+	if (cuGetExportTable(&table, &id) != CUDA_SUCCESS)
+		return; /* another driver */
+	const struct rc_call_follows *call = table;
+	CHECK(call->size == sizeof *call);
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 50; i++) {
+		/* No call follows. */
+		fresh();
+		call->follows(true);
+		append(stream, log_at, 1);
+		call->follows(false);
+		complete_without_a_wait(stream);
+		expect_record((uint32_t[]){ 1 }, 1);
+		/* The call waits for it. */
+		call->follows(true);
+		append(stream, log_at, 2);
+		OK(cuStreamSynchronize(stream));
+		expect_record((uint32_t[]){ 1, 2 }, 2);
+		/* The call waits for another stream, or finds that it is complete. */
+		call->follows(true);
+		append(stream, log_at, 3);
+		OK(cuStreamSynchronize(other));
+		call->follows(false);
+		complete_without_a_wait(stream);
+		call->follows(true);
+		append(stream, log_at, 4);
+		append(other, log_at, 5);
+		OK(cuStreamSynchronize(other));
+		complete_without_a_wait(stream);
+		CHECK(record[0] == 5);
+		/* Only a thread of the driver runs a host function. */
+		call->follows(true);
+		OK(cuLaunchHostFunc(stream, host_code, (void *)6));
+		OK(cuStreamSynchronize(stream));
+		CHECK(record[0] == 6 && record[6] == 6);
+	}
+	OK(cuStreamDestroy(stream));
+	OK(cuStreamDestroy(other));
+}
+
 int main(void)
 {
 	CUcontext context = start();
@@ -355,6 +413,7 @@ int main(void)
 	destroyed_streams_finish();
 	events_tell_the_time_between();
 	host_functions_run_in_order();
+	launches_run_whatever_follows();
 	asynchronous_copies_take_pageable_sources_along();
 	threads_share_a_context(context);
 	priorities_are_bounded();

@@ -17,7 +17,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += $(MANAGED_SOURCES) \
 	cuda_remote/softgpu/driver/memory/copy_box.h \
 	cuda_remote/softgpu/driver/memory/ipc.c \
 	cuda_remote/softgpu/driver/memory/managed.c \
-	cuda_remote/kept_memory.h cuda_remote/written_memory.h cuda_remote/placed_memory.h \
+	cuda_remote/call_follows.h cuda_remote/kept_memory.h cuda_remote/written_memory.h cuda_remote/placed_memory.h \
 	cuda_remote/handle_files.h \
 	cuda_remote/softgpu/driver/memory/placed.c \
 	cuda_remote/softgpu/driver/memory/pointer.c \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cuGetExportTable, which has three tables: allocation at addresses that the caller chooses (placed_memory.h), the files
- * behind handles for other processes (handle_files.h), memory that stays mapped (kept_memory.h), and
- * words that streams wait for (written_memory.h). */
+/* cuGetExportTable, which has five tables: allocation at addresses that the caller chooses (placed_memory.h), the files
+ * behind handles for other processes (handle_files.h), memory that stays mapped (kept_memory.h), words that streams wait
+ * for (written_memory.h), and launches that another call follows (call_follows.h). */
+#include "cuda_remote/call_follows.h"
 #include "cuda_remote/handle_files.h"
 #include "cuda_remote/kept_memory.h"
 #include "cuda_remote/written_memory.h"
@@ -79,7 +80,8 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
 	static const struct rc_handle_files files = { sizeof files, ipc_file, ipc_offer };
 	static const struct rc_kept_memory kept = { sizeof kept, keep, give };
 	static const struct rc_written_memory written = { sizeof written, memop_look };
-	static const CUuuid written_id = RC_WRITTEN_MEMORY_UUID;
+	static const struct rc_call_follows follows = { sizeof follows, queue_call_follows };
+	static const CUuuid written_id = RC_WRITTEN_MEMORY_UUID, follows_id = RC_CALL_FOLLOWS_UUID;
 	static const CUuuid placed_id = RC_PLACED_MEMORY_UUID, files_id = RC_HANDLE_FILES_UUID, kept_id = RC_KEPT_MEMORY_UUID;
 	CUresult result = init_check();
 	if (result)
@@ -94,6 +96,8 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
 		*ppExportTable = &kept;
 	else if (!memcmp(pExportTableId, &written_id, sizeof written_id))
 		*ppExportTable = &written;
+	else if (!memcmp(pExportTableId, &follows_id, sizeof follows_id))
+		*ppExportTable = &follows;
 	else
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return CUDA_SUCCESS;

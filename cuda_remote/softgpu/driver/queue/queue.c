@@ -29,6 +29,11 @@ static struct {
 } queue = { .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .work = PTHREAD_COND_INITIALIZER,
 	    .alone = PTHREAD_COND_INITIALIZER };
 
+/* What this thread has said by queue_call_follows, and whether it owes the wake-up of a worker. */
+static __thread struct {
+	bool follows, owed;
+} next_call;
+
 static void *work(void *unused);
 
 static void relax(void)
@@ -67,10 +72,35 @@ static void want_worker(void)
 {
 	if (queue.looking)
 		return;
+	if (next_call.follows) {
+		next_call.owed = true;
+		return;
+	}
 	if (queue.sleeping)
 		pthread_cond_signal(&queue.work);
 	else if (queue.workers < QUEUE_MAX_WORKERS + queue.resting)
 		start_worker();
+}
+
+/* With the lock held: wakes the worker that this thread owes, if a stream is still ready. */
+static void pay_worker(void)
+{
+	next_call.follows = false;
+	if (!next_call.owed)
+		return;
+	next_call.owed = false;
+	if (queue.first_ready)
+		want_worker();
+}
+
+void queue_call_follows(bool follows)
+{
+	next_call.follows = follows;
+	if (follows || !next_call.owed)
+		return;
+	pthread_mutex_lock(&queue.lock);
+	pay_worker();
+	pthread_mutex_unlock(&queue.lock);
 }
 
 void queue_group_fail(queue_group_t *group, CUresult fault)
@@ -404,9 +434,11 @@ static void wait_locked(CUstream stream, uint64_t sequence)
 		CUstream next = bottom(stream, &until);
 		if (next->state == QUEUE_READY && !next->first->host_code) {
 			take_ready(next);
+			pay_worker();
 			run_taken(next, until);
 			continue;
 		}
+		pay_worker();
 		stream->sleepers++;
 		pthread_cond_wait(&stream->done, &queue.lock);
 		stream->sleepers--;
@@ -562,6 +594,7 @@ void queue_wait(CUstream stream, uint64_t sequence)
 	stream->references++;
 	/* A command that is running is often complete in a moment. */
 	if (stream->state == QUEUE_RUNNING && stream->submitted == stream->completed + 1) {
+		pay_worker();
 		pthread_mutex_unlock(&queue.lock);
 		for (int spin = 0; spin < SPIN_WAIT_ROUNDS && !queue_done(stream, sequence); spin++)
 			relax();
@@ -641,6 +674,7 @@ void queue_rest_end(void)
 int queue_alone(int (*call)(void *), void *argument)
 {
 	pthread_mutex_lock(&queue.lock);
+	pay_worker();
 	while (queue.running)
 		pthread_cond_wait(&queue.alone, &queue.lock);
 	int result = call(argument);

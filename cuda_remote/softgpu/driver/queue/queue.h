@@ -112,6 +112,9 @@ void queue_stream_release(CUstream stream);
 /* Appends a command, which the queue owns from now on; returns its number in the stream. */
 uint64_t queue_submit(CUstream stream, command_t *command);
 
+/* For the calling thread, see cuda_remote/call_follows.h. */
+void queue_call_follows(bool follows);
+
 /* Later commands of stream wait for command number sequence of stream on. False: no memory. */
 bool queue_submit_wait(CUstream stream, CUstream on, uint64_t sequence);
 
