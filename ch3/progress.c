@@ -18,8 +18,8 @@
 /* Cost of polls before a wait calls hr_channel_wait: 10 to 20 us. A peer on another processor answers within this time, and
  * polling costs less per message than hr_channel_wait. */
 #define COST_BEFORE_WAIT 512u
-/* The same of a channel with HR_CHANNEL_SLEEPS: 2 or 3 us. Its peer's other threads may be waiting for this processor, and
- * hr_channel_wait sleeps, or yields the processor between its polls. */
+/* The same of a channel with HR_CHANNEL_SLEEPS over shared memory: 2 or 3 us. Its peer's other threads may be waiting for this
+ * processor, and hr_channel_wait sleeps, or yields the processor between its polls. */
 #define COST_BEFORE_SLEEP 64u
 /* While a wait polls, it looks only at the word that the next record of a connection changes (hr_conn_watch), and polls in full
  * after this number of looks. The cost of LOOKS_PER_COST looks at a connection is about that of one hr_conn_peek. */
@@ -229,6 +229,12 @@ static void watch(ch3_t *engine)
 	engine->cost += QUIET_LOOKS / LOOKS_PER_COST * (unsigned)engine->n_active;
 }
 
+static unsigned cost_before_wait(const ch3_t *engine)
+{
+	const ch3_vc_t *vc = TAILQ_FIRST(&engine->active);
+	return engine->sleeps && vc && vc->watch ? COST_BEFORE_SLEEP : COST_BEFORE_WAIT;
+}
+
 /* Polls until a callback has run, or until for a while no byte was moved. While the parts of a long payload arrive, this
  * is faster than a wait for each of them. */
 static int poll_a_while(ch3_t *engine)
@@ -243,7 +249,7 @@ static int poll_a_while(ch3_t *engine)
 			moved = engine->moved;
 			begin = engine->cost;
 		}
-		if (engine->cost - begin >= (engine->sleeps ? COST_BEFORE_SLEEP : COST_BEFORE_WAIT))
+		if (engine->cost - begin >= cost_before_wait(engine))
 			return 0;
 	}
 }

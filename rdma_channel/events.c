@@ -27,7 +27,7 @@
 #define EVENTS_PER_CALL 64
 #define SPUN_MAX 16      /* maximum number of connections to spin on; with more, sleeping in epoll_wait is cheaper */
 #define PROBE_WAITS 16   /* if a connection's waits are long, one wait in PROBE_WAITS spins, to measure again */
-#define SPIN_LEAST_NS 10000 /* channels with HR_CHANNEL_SLEEPS spin so long even if a connection's waits are long */
+#define SPIN_LEAST_NS 10000 /* see spins_least */
 #define SPIN_ALONE_NS 2000 /* from here on a spin yields the processor between polls */
 #define SPIN_OTHERS_NS 50000 /* a spin polls all other connections and events at this interval */
 #define ACCEPT_AGAIN_NS (50 * HR_NS_PER_MS) /* interval of retries of accept(2): free descriptors raise no event */
@@ -392,12 +392,13 @@ static bool spin_pays(struct hr_conn *conn, uint64_t limit_ns)
 	return conn->wait_ns < limit_ns || ++conn->waits % PROBE_WAITS == 0;
 }
 
-/* Between long waits there are often short ones: a program waits for a kernel, and then for a call that is answered at once. ch3
- * polls such a channel for a shorter time before it waits. */
+/* Whether a wait spins for SPIN_LEAST_NS although waits on the connection are long. Between long waits there are often short ones: a
+ * program waits for a kernel, and then for a call that is answered at once. ch3 polls such a connection for a shorter time than
+ * others before it waits. */
 static bool spins_least(const struct hr_conn *conn)
 {
-	return conn->channel->flags & HR_CHANNEL_SLEEPS && conn->phase == HR_PHASE_UP && !conn->get_failed &&
-	       bytes_moved(conn) != conn->bytes_at_sleep;
+	return conn->channel->flags & HR_CHANNEL_SLEEPS && conn->transport->arms_in_memory && conn->phase == HR_PHASE_UP &&
+	       !conn->get_failed && bytes_moved(conn) != conn->bytes_at_sleep;
 }
 
 /* Records the duration of a wait that this connection ended. */
