@@ -392,9 +392,9 @@ static bool spin_pays(struct hr_conn *conn, uint64_t limit_ns)
 	return conn->wait_ns < limit_ns || ++conn->waits % PROBE_WAITS == 0;
 }
 
-/* Whether a wait spins for SPIN_LEAST_NS although waits on the connection are long. Between long waits there are often short ones: a
- * program waits for a kernel, and then for a call that is answered at once. ch3 polls such a connection for a shorter time than
- * others before it waits. */
+/* Whether a wait spins for SPIN_LEAST_NS although waits on the connection are long. Between long waits there are often short
+ * ones: a program waits for a kernel, and then for a call that is answered at once. ch3 polls such a connection for a shorter
+ * time than others before it waits. */
 static bool spins_least(const struct hr_conn *conn)
 {
 	return conn->channel->flags & HR_CHANNEL_SLEEPS && conn->transport->arms_in_memory && conn->phase == HR_PHASE_UP &&

@@ -273,7 +273,8 @@ static void execute(struct server_thread *thread)
 	/* A call that waits runs what was given, or has it run; between the two a program may record an event. If another thread's
 	 * call comes before this one, it may wait for what was given. */
 	uint16_t function = thread->head.function;
-	bool awaits = waits_for_streams(function) || function == RC_CALL_cuEventRecord || function == RC_CALL_cuEventRecordWithFlags;
+	bool awaits = waits_for_streams(function) || function == RC_CALL_cuEventRecord ||
+		      function == RC_CALL_cuEventRecordWithFlags;
 	if (thread->holds && !(awaits && server_order_is_next(call.number)))
 		server_wake_let_go(thread);
 	int error = server_order_wait(call.number);
