@@ -89,6 +89,7 @@ int mpi_type_dup(struct adi_type *oldtype, MPI_Datatype *newtype)
 	if (contents)
 		adi_contents_part(contents, 0, oldtype);
 	struct adi_type *made;
+	*newtype = MPI_DATATYPE_NULL;
 	int class = adi_type_make(contents, &made);
 	if (class)
 		return class;

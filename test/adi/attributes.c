@@ -140,6 +140,24 @@ static void datatypes_have_attributes(void)
 	CHECK(MPI_Type_free_keyval(&key) == MPI_SUCCESS);
 }
 
+static int type_copy_fails(MPI_Datatype type, int keyval, void *state, void *in, void *out, int *flag)
+{
+	(void)type, (void)keyval, (void)state, (void)in, (void)out, (void)flag;
+	return MPI_ERR_OTHER;
+}
+
+static void failed_duplicate_is_null(void)
+{
+	int key, value;
+	MPI_Datatype type, dup = MPI_INT;
+	CHECK(MPI_Type_create_keyval(type_copy_fails, MPI_TYPE_NULL_DELETE_FN, &key, NULL) == MPI_SUCCESS);
+	CHECK(MPI_Type_contiguous(3, MPI_INT, &type) == MPI_SUCCESS);
+	CHECK(MPI_Type_set_attr(type, key, &value) == MPI_SUCCESS);
+	CHECK(MPI_Type_dup(type, &dup) == MPI_ERR_OTHER && dup == MPI_DATATYPE_NULL);
+	CHECK(MPI_Type_free(&type) == MPI_SUCCESS);
+	CHECK(MPI_Type_free_keyval(&key) == MPI_SUCCESS);
+}
+
 static void predefined_attributes_are_there(void)
 {
 	int *value, flag, size;
@@ -193,6 +211,7 @@ int main(int argc, char **argv)
 	duplicates_get_what_callbacks_say();
 	failing_callbacks_fail_the_call();
 	datatypes_have_attributes();
+	failed_duplicate_is_null();
 	predefined_attributes_are_there();
 	deprecated_functions_work();
 	for (int i = 0; i < 3; i++) {
