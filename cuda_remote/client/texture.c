@@ -20,8 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct object *objects;
 
 /*
- * The link to an object of the current context, or else to one of another context of its server, or to the end: two servers may give
- * the same number, and a driver may do so in two contexts. Under the lock.
+ * The link to an object of the current context, or else to one of another context of its server, or to the end: two servers may
+ * give the same number, and a driver may do so in two contexts. Under the lock.
  */
 static struct object **place(enum rc_number kind, uint64_t number)
 {

@@ -20,8 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct number *buckets[BUCKETS];
 
 /*
- * The link to a number of this context, or else to the number of another one, or to the end of its bucket: the driver may give equal
- * numbers in two contexts, and a program may name an object while another context is current. Under the lock.
+ * The link to a number of this context, or else to the number of another one, or to the end of its bucket: the driver may give
+ * equal numbers in two contexts, and a program may name an object while another context is current. Under the lock.
  */
 static struct number **place(enum rc_number kind, uint64_t value, CUcontext context)
 {

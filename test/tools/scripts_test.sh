@@ -28,7 +28,8 @@ answer() {
 		;;
 	2)
 		[ ! -s "$work/out" ] || fail "$script $*: writes to standard output"
-		[ "$(wc -l <"$work/err")" = 1 ] && grep -q "usage: $script " "$work/err" || fail "$script $*: not one line with the usage"
+		[ "$(wc -l <"$work/err")" = 1 ] && grep -q "usage: $script " "$work/err" ||
+			fail "$script $*: not one line with the usage"
 		;;
 	esac
 }

@@ -116,8 +116,8 @@ CUresult rc_mirror_variable(struct rc_link *link, const struct rc_span *span, co
 	}
 	pthread_mutex_unlock(&lock);
 	if (too_much) {
-		hr_log(HR_LOG_ERROR, "server %s: with the managed variable %s, of %llu bytes, such variables exceed a quarter of this "
-		       "host's memory", link->server, name, (unsigned long long)span->size);
+		hr_log(HR_LOG_ERROR, "server %s: with the managed variable %s, of %llu bytes, such variables exceed a quarter of "
+		       "this host's memory", link->server, name, (unsigned long long)span->size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (!mapped) {

@@ -164,7 +164,8 @@ START_TEST(wrong_requests_are_refused_with_the_reason)
 	struct test_server server;
 	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
 	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ 0 }), RC_DOOR_MALFORMED);
-	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_HANDLE + 1 }), RC_DOOR_MALFORMED);
+	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_HANDLE + 1 }),
+			  RC_DOOR_MALFORMED);
 	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_NEW }),
 			  RC_DOOR_MALFORMED);
 	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_NEW,
