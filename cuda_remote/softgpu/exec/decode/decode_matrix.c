@@ -433,7 +433,10 @@ static void decode_wgmma_product(struct decoder *decoder)
 	carry_rows(decoder, &rows, form);
 }
 
-/* A product is complete when it is issued, so that there is nothing to wait for. */
+/*
+ * A product is complete when it is issued. Programs rely on the whole group's products being complete after a wait: a warp
+ * that waits lets the others run, which come to their own waits before it goes on.
+ */
 void decode_wgmma(struct decoder *decoder)
 {
 	bool waits = decode_has(decoder, ".wait_group");
@@ -444,7 +447,7 @@ void decode_wgmma(struct decoder *decoder)
 	if (!waits && !decode_has(decoder, ".fence") && !decode_has(decoder, ".commit_group"))
 		decode_invalid(decoder, "expected .mma_async, .fence, .commit_group or .wait_group");
 	decode_operand_count(decoder, waits, waits);
-	decode_emit(decoder, op_nop);
+	decode_emit(decoder, waits ? op_nanosleep : op_nop);
 }
 
 /* ---- wmma.load, wmma.store */
