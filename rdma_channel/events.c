@@ -418,10 +418,10 @@ static bool look_at_others(struct hr_channel *channel, bool want_put, struct hr_
 }
 
 /*
- * Polls in a loop, up to limit_ns, the connections for which spin_pays. For the first SPIN_ALONE_NS it keeps the
- * processor: a peer on another processor may be about to put. After that it yields the processor between polls, as the
- * peer itself may be waiting for this processor. Every SPIN_OTHERS_NS it looks at the other connections and at new
- * peers. Returns a connection with something pending, or NULL.
+ * Polls in a loop the connections for which spin_pays or spins_least, up to limit_ns, or up to SPIN_LEAST_NS if spin_pays
+ * for none of them. For the first SPIN_ALONE_NS it keeps the processor: a peer on another processor may be about to put.
+ * After that it yields the processor between polls, as the peer itself may be waiting for this processor. Every
+ * SPIN_OTHERS_NS it looks at the other connections and at new peers. Returns a connection with something pending, or NULL.
  */
 static struct hr_conn *spin(struct hr_channel *channel, bool want_put, uint64_t start, uint64_t limit_ns)
 {
