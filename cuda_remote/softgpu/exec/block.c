@@ -2,6 +2,7 @@
 /* A block: its memory, the scheduling of its warps, and its barriers (PTX ISA, "bar, barrier"). */
 #include "cuda_remote/softgpu/exec/check/check.h"
 #include "cuda_remote/softgpu/exec/async/cluster.h"
+#include "cuda_remote/softgpu/exec/async/warpgroup.h"
 #include "cuda_remote/softgpu/exec/collective.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 #include "cuda_remote/softgpu/memory_map.h"
@@ -101,6 +102,7 @@ static void warp_start(struct block *block, uint32_t n)
 	warp->cells4 = NULL;
 	warp->depth = 0;
 	warp->cluster_arrived = 0;
+	warp->products = warp->commits = warp->awaited = 0;
 	warp->other_count = 0;
 	warp->clock = 0;
 	warp->executed = warp->executed_lanes = 0;
@@ -145,6 +147,7 @@ static bool prepare_member(struct block *block, struct block *first, struct laun
 	place_in_grid(block, cluster);
 	block->warp_count = launch->warp_count;
 	block->warps_done = 0;
+	block->warpgroup_waits = 0;
 	block->live_threads = launch->block_threads;
 	block->shared_bytes = launch->shared_bytes;
 	block->turn = (struct turn){ 0 };
@@ -234,8 +237,9 @@ static enum block_outcome deadlock(struct block *block)
 	/* Only which fault came first matters; the launch's end orders everything else. */
 	if (__atomic_compare_exchange_n(&block->launch->fault, &none, CUDA_ERROR_LAUNCH_FAILED, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED))
-		hr_log(HR_LOG_ERROR, "softgpu: kernel %s: block (%u,%u,%u) waits for ever at a barrier",
-		       block->launch->kernel->info.name, block->index[0], block->index[1], block->index[2]);
+		hr_log(HR_LOG_ERROR, "softgpu: kernel %s: block (%u,%u,%u) waits for ever at %s",
+		       block->launch->kernel->info.name, block->index[0], block->index[1], block->index[2],
+		       block->warpgroup_waits ? "wgmma.wait_group" : "a barrier");
 	return BLOCK_FAULT;
 }
 
@@ -387,6 +391,7 @@ void block_exit_threads(struct block *block, uint32_t count)
 			barrier_check(block, n);
 	if (block->first->cluster_arrivals)
 		cluster_barrier_check(block);
+	warpgroup_check(block);
 }
 
 /* Keeps the running lanes that name the first lane's barrier and thread count; the others will execute insn again. */

@@ -22,6 +22,8 @@
 
 #define BARRIERS 16
 #define CLUSTER_BARRIER BARRIERS /* the number in path.barrier while a path waits at the cluster's barrier */
+#define WARPGROUP_WAIT (BARRIERS + 1) /* the same while it waits at wgmma.wait_group */
+#define WARPGROUP_COMMITS 64 /* of a warp, that are kept */
 #define BLOCK_WARPS_MAX 32
 #define SPAN_SLOTS 16
 #define WARP_FUEL 4096 /* backward branches until another path, warp or block runs */
@@ -72,6 +74,9 @@ struct warp {
 	bool ahead;      /* the running path was chosen by rotate: it keeps running while its fuel lasts */
 	bool unblock; /* no warp of the block can go on: lanes that wait for others of their warp are to go on alone */
 	uint32_t cluster_arrived; /* lanes that arrived at the cluster's barrier, which is not complete */
+	uint64_t products; /* of wgmma: the warp's parts that it has computed */
+	uint64_t commits, committed[WARPGROUP_COMMITS]; /* wgmma.commit_group so far; products at the latest ones */
+	uint64_t awaited;  /* products that it waits for at wgmma.wait_group; 0: it does not wait there */
 	bool forced;     /* the running path is not to wait for lanes that will not come */
 	char *local;     /* local memory of lane 0; lane n's is n * local_bytes further */
 	struct saved_frame *saved[WARP_LANES]; /* of recursive calls */
@@ -126,6 +131,7 @@ struct block {
 	char *shared;
 	uint32_t shared_bytes; /* static and dynamic */
 	struct barrier barriers[BARRIERS];
+	uint32_t warpgroup_waits; /* warps that wait at wgmma.wait_group */
 	uint32_t rank;         /* in the cluster */
 	struct block *first;   /* the cluster's block of rank 0, which owns the others */
 	/* Of the block of rank 0 only: */

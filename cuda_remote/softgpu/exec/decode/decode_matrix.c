@@ -3,6 +3,7 @@
  * mma, wmma, wgmma, ldmatrix, stmatrix, movmatrix. The ISA gives the layouts of mma's fragments ("Matrix Fragments for mma")
  * and leaves those of wmma open. wmma's are the same here, continued in blocks of eight rows and columns.
  */
+#include "cuda_remote/softgpu/exec/async/warpgroup.h"
 #include "cuda_remote/softgpu/exec/decode/decode.h"
 #include "cuda_remote/softgpu/exec/decode/decode_check.h"
 #include "cuda_remote/softgpu/exec/matrix.h"
@@ -433,21 +434,23 @@ static void decode_wgmma_product(struct decoder *decoder)
 	carry_rows(decoder, &rows, form);
 }
 
-/*
- * A product is complete when it is issued. Programs rely on the whole group's products being complete after a wait: a warp
- * that waits lets the others run, which come to their own waits before it goes on.
- */
+/* Each warp computes its part of a product when it issues it, so wgmma.fence has nothing to order. */
 void decode_wgmma(struct decoder *decoder)
 {
-	bool waits = decode_has(decoder, ".wait_group");
 	if (decode_has(decoder, ".mma_async")) {
 		decode_wgmma_product(decoder);
 		return;
 	}
-	if (!waits && !decode_has(decoder, ".fence") && !decode_has(decoder, ".commit_group"))
+	bool waits = decode_has(decoder, ".wait_group"), commits = decode_has(decoder, ".commit_group");
+	if (!waits && !commits && !decode_has(decoder, ".fence"))
 		decode_invalid(decoder, "expected .mma_async, .fence, .commit_group or .wait_group");
 	decode_operand_count(decoder, waits, waits);
-	decode_emit(decoder, waits ? op_nanosleep : op_nop);
+	uint64_t pending = waits ? wgmma_constant(decoder, 0) : 0;
+	if (pending > INT64_MAX)
+		decode_invalid(decoder, "a negative number of groups");
+	struct draft *draft = decode_emit(decoder, waits ? op_wgmma_wait : commits ? op_wgmma_commit : op_nop);
+	/* To let fewer be pending is right, too. */
+	draft->insn.count = (uint8_t)(pending < WARPGROUP_COMMITS ? pending : WARPGROUP_COMMITS - 1);
 }
 
 /* ---- wmma.load, wmma.store */

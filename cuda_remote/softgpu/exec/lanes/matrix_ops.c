@@ -5,6 +5,7 @@
  * precision and leaves the order open. f64 fuses, in the order of k. The integers' sum is exact before it wraps or
  * saturates. mma.sp reads only those rows of b that the metadata names: an infinity in another row changes nothing.
  */
+#include "cuda_remote/softgpu/exec/async/warpgroup.h"
 #include "cuda_remote/softgpu/exec/lanes/lanes.h"
 #include "cuda_remote/softgpu/exec/matrix.h"
 
@@ -452,7 +453,7 @@ static void write_sums(struct warp *warp, const struct insn *insn, const struct 
 	}
 }
 
-/* The product is complete when it is issued; each warp computes its own 16 rows. */
+/* Each warp computes its own 16 rows when it issues the product. */
 static bool multiply_described(struct warp *warp, const struct insn *insn, const struct matrix_form *form)
 {
 	_Alignas(64) double a[WGMMA_ROWS * 32], b[32 * WGMMA_COLUMNS_MAX], d[WGMMA_ROWS * WGMMA_COLUMNS_MAX];
@@ -482,6 +483,7 @@ const struct insn *LANES_NAME(op_matrix_multiply)(struct warp *warp, const struc
 	if (form->warpgroup) {
 		if (!multiply_described(warp, insn, form))
 			return NULL;
+		warpgroup_multiplied(warp);
 	} else if (form->d.type == MATRIX_S32) {
 		multiply_integers_of(warp, insn, form);
 	} else {

@@ -832,12 +832,16 @@ static uint64_t wgmma_descriptor(const struct wgmma_case *test)
 	return (uint64_t)(leading_of(test) / 16) << 16 | (uint64_t)(stride_of(test) / 16) << 32 | mode << 62;
 }
 
-/* k(areas, registers of a, registers of d): a's and b's areas go to shared memory, and one product is computed. */
-static void wgmma_text(const struct wgmma_case *test, uint64_t descriptor, int ra, int rd)
+#define WGMMA_COMMIT "wgmma.commit_group.sync.aligned;\n"
+#define WGMMA_WAIT(pending) "wgmma.wait_group.sync.aligned " pending ";\n"
+
+/* k(areas, registers of a, registers of d): a's and b's areas go to shared memory, and one product is computed. before and
+ * after: code around the product. */
+static void wgmma_text(const struct wgmma_case *test, uint64_t descriptor, int ra, int rd, const char *before, const char *after)
 {
 	text_begin();
 	say(".visible .entry k(.param .u64 areas, .param .u64 a, .param .u64 d)\n{\n"
-	    ".shared .align 1024 .b8 area[%d]; .reg .b32 %%r<4>, %%a<4>, %%d<128>; .reg .b64 %%l<8>; .reg .pred %%p, %%s;\n",
+	    ".shared .align 1024 .b8 area[%d]; .reg .b32 %%r<4>, %%a<4>, %%d<128>; .reg .b64 %%l<8>; .reg .pred %%p, %%s, %%late;\n",
 	    2 * WGMMA_BYTES);
 	say("mov.u32 %%r1, %%tid.x; shl.b32 %%r1, %%r1, 2; mov.u32 %%r2, area; add.u32 %%r2, %%r2, %%r1; "
 	    "cvt.u64.u32 %%l1, %%r1; ld.param.u64 %%l2, [areas]; add.u64 %%l2, %%l2, %%l1;\n"
@@ -851,6 +855,7 @@ static void wgmma_text(const struct wgmma_case *test, uint64_t descriptor, int r
 		say("ld.global.b32 %%a%d, [%%l2+%d];\n", n, n * 512);
 	for (int n = 0; n < rd; n++)
 		say("ld.global.b32 %%d%d, [%%l3+%d];\n", n, n * 512);
+	say("%s", before);
 	say("wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n%dk%d%s.%s.%s.%s ", test->n, test->k, test->more,
 	    test->td, test->ta, test->tb);
 	say_vector("%d", rd);
@@ -864,7 +869,7 @@ static void wgmma_text(const struct wgmma_case *test, uint64_t descriptor, int r
 		say(", %d, %d", test->sign_a, test->sign_b);
 	if (test->k == 16)
 		say(ra ? ", %d" : ", %d, %d", ra ? test->b_by_n : test->a_by_m, test->b_by_n);
-	say(";\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n");
+	say(";\n%s", after);
 	for (int n = 0; n < rd; n++)
 		say("st.global.b32 [%%l3+%d], %%d%d;\n", n * 512, n);
 	say("ret;\n}\n");
@@ -884,10 +889,9 @@ static struct place place_d(int thread, int i)
 	return (struct place){ thread / 32 * 16 + thread % 32 / 4 + (i & 2) * 4, i / 4 * 8 + thread % 4 * 2 + (i & 1) };
 }
 
-START_TEST(wgmma_multiplies_matrices_in_shared_memory)
+/* One product, compared with the host's if the launch succeeds. except: a warp that computes nothing, or -1. */
+static CUresult run_wgmma(const struct wgmma_case *test, const char *before, const char *after, int except)
 {
-	const struct wgmma_case *test = &wgmma_cases[_i % WGMMA_CASES];
-	use_isa(_i / WGMMA_CASES);
 	static struct product p;
 	p = (struct product){ .ta = test->ta, .tb = test->tb, .tc = test->td, .td = test->td, .m = 64, .n = test->n,
 			      .k = test->k, .saturate = test->more[0] };
@@ -919,10 +923,10 @@ START_TEST(wgmma_multiplies_matrices_in_shared_memory)
 		p.a.values[i] *= test->sign_a * test->sign_b;
 	for (int i = 0; i < p.m * p.n && !test->adds; i++)
 		p.c.values[i] = 0;
-	wgmma_text(test, wgmma_descriptor(test), test->a_in_registers ? 4 : 0, rd);
-	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_SUCCESS);
-	for (int thread = 0; thread < 128; thread++)
-		for (int i = 0; i < p.n / 2; i++) {
+	wgmma_text(test, wgmma_descriptor(test), test->a_in_registers ? 4 : 0, rd, before, after);
+	CUresult result = text_run(1, 128, &memory);
+	for (int thread = 0; thread < 128 && !result; thread++)
+		for (int i = 0; i < p.n / 2 && thread / 32 != except; i++) {
 			struct place at = place_d(thread, i);
 			int each = 32 / bits_d;
 			check_result(&p, at.row, at.column,
@@ -930,6 +934,78 @@ START_TEST(wgmma_multiplies_matrices_in_shared_memory)
 					     (0xffffffffu >> (32 - bits_d)));
 		}
 	device_reset();
+	return result;
+}
+
+START_TEST(wgmma_multiplies_matrices_in_shared_memory)
+{
+	use_isa(_i / WGMMA_CASES);
+	ck_assert_int_eq(run_wgmma(&wgmma_cases[_i % WGMMA_CASES], "", WGMMA_COMMIT WGMMA_WAIT("0"), -1), CUDA_SUCCESS);
+}
+END_TEST
+
+/* %late: whether the thread's warp is the one that is late. */
+#define IS_LATE "mov.u32 %%r1, %%tid.x; shr.u32 %%r1, %%r1, 5; setp.eq.u32 %%late, %%r1, %d;\n"
+/* Each thread writes NaNs to its part of a and b. */
+#define OVERWRITE                                                                                                        \
+	"mov.u32 %r1, %tid.x; shl.b32 %r1, %r1, 2; mov.u32 %r2, area; add.u32 %r2, %r2, %r1; mov.u32 %r3, 0xffffffff;\n" \
+	"CLEAR: st.shared.b32 [%r2], %r3; add.u32 %r2, %r2, 512; add.u32 %r1, %r1, 512; "                                \
+	"setp.lt.u32 %p, %r1, 32768; @%p bra CLEAR;\n"
+
+/* The code before the product. late: the warp that the code is for. */
+static const char *for_late(int late, const char *code)
+{
+	static char text[512];
+	int length = snprintf(text, sizeof text, IS_LATE, late);
+	snprintf(text + length, sizeof text - (size_t)length, "%s", code);
+	return text;
+}
+
+/* The warp issues the product long after the others, which change a and b when they have waited for it. */
+#define DELAY                                                                                                     \
+	"@!%late bra ISSUE; mov.u32 %r2, 0; DELAY: add.u32 %r2, %r2, 1; setp.lt.u32 %p, %r2, 50000; @%p bra DELAY;\n" \
+	"ISSUE:\n"
+
+START_TEST(wgmma_waits_for_all_warps_of_the_group)
+{
+	use_isa(0);
+	ck_assert_int_eq(run_wgmma(&wgmma_cases[1], for_late(_i, DELAY), WGMMA_COMMIT WGMMA_WAIT("0") OVERWRITE, -1),
+			 CUDA_SUCCESS);
+	/* Groups without products are complete, also if only the other warps have them. */
+	ck_assert_int_eq(run_wgmma(&wgmma_cases[2], for_late(_i, "@!%late " WGMMA_COMMIT DELAY),
+				   WGMMA_COMMIT WGMMA_COMMIT WGMMA_COMMIT WGMMA_WAIT("2") OVERWRITE, -1), CUDA_SUCCESS);
+}
+END_TEST
+
+/* The warp issues the product after the others have waited for all groups but the last, which has the product. */
+START_TEST(wgmma_lets_groups_be_pending)
+{
+	use_isa(0);
+	ck_assert_int_eq(run_wgmma(&wgmma_cases[1], for_late(_i, "@%late bar.sync 1, 128;\n"),
+				   WGMMA_COMMIT WGMMA_WAIT("1") "@!%late bar.sync 1, 128;\n" WGMMA_WAIT("0") OVERWRITE, -1),
+			 CUDA_SUCCESS);
+	ck_assert_int_eq(run_wgmma(&wgmma_cases[1], for_late(_i, "@%late bar.sync 1, 128;\n"),
+				   WGMMA_COMMIT WGMMA_COMMIT WGMMA_WAIT("100") "@!%late bar.sync 1, 128;\n" WGMMA_WAIT("1")
+				   OVERWRITE, -1), CUDA_SUCCESS);
+}
+END_TEST
+
+/* The warp ends, before or while the others wait for it. */
+START_TEST(wgmma_does_not_wait_for_warps_that_have_ended)
+{
+	use_isa(0);
+	ck_assert_int_eq(run_wgmma(&wgmma_cases[1], for_late(_i, "@%late ret;\n"), WGMMA_COMMIT WGMMA_WAIT("0"), _i), CUDA_SUCCESS);
+	ck_assert_int_eq(run_wgmma(&wgmma_cases[1], for_late(_i, DELAY "@%late ret;\n"),
+				   WGMMA_COMMIT WGMMA_WAIT("0"), _i), CUDA_SUCCESS);
+}
+END_TEST
+
+/* The warp waits at a barrier for the others, which wait for its part of the product. */
+START_TEST(wgmma_faults_if_a_warp_never_comes)
+{
+	use_isa(0);
+	ck_assert_int_eq(run_wgmma(&wgmma_cases[1], for_late(_i, "@%late bar.sync 1, 128;\n"),
+				   WGMMA_COMMIT WGMMA_WAIT("0") "@!%late bar.sync 1, 128;\n", -1), CUDA_ERROR_LAUNCH_FAILED);
 }
 END_TEST
 
@@ -942,11 +1018,11 @@ START_TEST(wgmma_faults_if_a_descriptor_is_wrong)
 		uint8_t *areas;
 		uint32_t *a, *d;
 	} memory = { device_alloc(2 * WGMMA_BYTES), device_alloc(4 * 512), device_alloc(128 * 512) };
-	wgmma_text(test, descriptor, 0, 32);
+	wgmma_text(test, descriptor, 0, 32, "", "");
 	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_SUCCESS);
-	wgmma_text(test, descriptor | 1ull << 49, 0, 32); /* a base offset */
+	wgmma_text(test, descriptor | 1ull << 49, 0, 32, "", ""); /* a base offset */
 	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_ERROR_NOT_SUPPORTED);
-	wgmma_text(test, descriptor | 0x3fffull << 32, 0, 32); /* the second group of eight lines is far away */
+	wgmma_text(test, descriptor | 0x3fffull << 32, 0, 32, "", ""); /* the second group of eight lines is far away */
 	ck_assert_int_eq(text_run(1, 128, &memory), CUDA_ERROR_ILLEGAL_ADDRESS);
 	device_reset();
 }
@@ -1047,6 +1123,10 @@ int main(void)
 	tcase_add_loop_test(cases, wmma_agrees_with_the_matrices_in_memory, 0, ISAS * WMMA_CASES);
 	tcase_add_loop_test(cases, a_matrix_that_ends_outside_its_memory_is_a_fault, 0, ISAS);
 	tcase_add_loop_test(cases, wgmma_multiplies_matrices_in_shared_memory, 0, ISAS * WGMMA_CASES);
+	tcase_add_loop_test(cases, wgmma_waits_for_all_warps_of_the_group, 0, 4);
+	tcase_add_loop_test(cases, wgmma_lets_groups_be_pending, 0, 4);
+	tcase_add_loop_test(cases, wgmma_does_not_wait_for_warps_that_have_ended, 0, 4);
+	tcase_add_loop_test(cases, wgmma_faults_if_a_warp_never_comes, 0, 4);
 	tcase_add_loop_test(cases, wgmma_faults_if_a_descriptor_is_wrong, 0, ISAS);
 	tcase_add_loop_test(cases, ldmatrix_spreads_rows_over_the_warp, 0, ISAS * 6);
 	tcase_add_loop_test(cases, stmatrix_gathers_rows_from_the_warp, 0, ISAS * 6);

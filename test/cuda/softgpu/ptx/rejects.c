@@ -39,6 +39,8 @@ static const struct {
 		"%r1, %r2, %r3}, [%l1, {%r0, %r1, %r2, %r3}];"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY, "tex.2dms" },
 	{ BODY("wgmma.mma_async.sp.sync.aligned.m64n8k32.f16.f16.f16 "
 		"{%r0, %r1}, %l1, %l2, %r3, 0, 1, 1, 1, 0, 0;"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY, "wgmma" },
+	{ BODY("wgmma.wait_group.sync.aligned -1;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "negative" },
+	{ BODY("wgmma.wait_group.sync.aligned %r1;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "constant" },
 	{ BODY("mma.sp.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r0, %r1, %r2, %r3}, "
 		"{%r0, %r1, %r2, %r3}, {%r0, %r1}, %r2, 2;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "selector" },
 	{ BODY("shfl.up.b32 %r1, %r2, 1, 0;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "member mask" },
