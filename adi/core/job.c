@@ -10,9 +10,9 @@
 #include "rdma_channel/base/setting.h"
 #include "rdma_channel/card.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct adi_job adi_job = { .size = 1, .told_dead = -1 };
@@ -68,7 +68,7 @@ static int start_engine(hr_card_t *card)
 }
 
 /* Logs every setting that has an invalid number. Some are read only when they are needed; a wrong value would show late or
- * never. Units read the settings whose default is a word, such as auto. */
+ * never. The default is valid also if it is a word, such as auto. */
 static int check_settings(void)
 {
 	const struct hr_setting *const *all;
@@ -76,7 +76,7 @@ static int check_settings(void)
 	int error = 0;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t number;
-		if (all[i]->max && isdigit((unsigned char)*all[i]->default_value) && hr_setting_u64(all[i], &number))
+		if (all[i]->max && strcmp(hr_setting_text(all[i]), all[i]->default_value) && hr_setting_u64(all[i], &number))
 			error = -EINVAL;
 	}
 	return error;
