@@ -13,6 +13,7 @@ struct piece {
 	CUgraph graph;        /* its nodes are those of the cut graph */
 	CUgraphExec exec;
 	CUDA_MEMCPY3D copy;   /* without a graph: between two servers */
+	struct rc_session *to, *from; /* of the copy */
 	bool across, disabled;
 	CUstream stream;
 	bool lends_stream;    /* a later piece uses the stream too, and ends it */
@@ -71,10 +72,19 @@ static struct rc_graph_place join(struct rc_graph_place one, struct rc_graph_pla
 	return one;
 }
 
+static struct rc_graph_place place_of_target(const CUDA_MEMCPY3D *copy)
+{
+	return place_of_side(copy->dstMemoryType, copy->dstDevice, copy->dstArray);
+}
+
+static struct rc_graph_place place_of_source(const CUDA_MEMCPY3D *copy)
+{
+	return place_of_side(copy->srcMemoryType, copy->srcDevice, copy->srcArray);
+}
+
 static struct rc_graph_place place_of_copy(const CUDA_MEMCPY3D *copy, CUcontext context)
 {
-	struct rc_graph_place place = join(place_of_side(copy->dstMemoryType, copy->dstDevice, copy->dstArray),
-					   place_of_side(copy->srcMemoryType, copy->srcDevice, copy->srcArray));
+	struct rc_graph_place place = join(place_of_target(copy), place_of_source(copy));
 	return place.session ? place : place_of((uint64_t)(uintptr_t)context);
 }
 
@@ -409,6 +419,8 @@ static CUresult give_node(struct rc_graph_spread *spread, const struct cut *cut,
 	piece->context = place->context;
 	if (place->across && node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
 		piece->copy = node->params.memcpy.copyParams;
+		piece->to = place_of_target(&piece->copy).session;
+		piece->from = place_of_source(&piece->copy).session;
 		piece->disabled = node->disabled;
 		piece->across = true;
 		of.nodes[node->number] = (struct node_place){ of.piece, NULL };
@@ -464,10 +476,8 @@ static CUresult cut_flat(struct rc_graph_spread *spread, CUgraph flat)
 static void meet_servers(const struct piece *piece)
 {
 	const CUDA_MEMCPY3D *copy = &piece->copy;
-	struct rc_graph_place to = place_of_side(copy->dstMemoryType, copy->dstDevice, copy->dstArray);
-	struct rc_graph_place from = place_of_side(copy->srcMemoryType, copy->srcDevice, copy->srcArray);
 	if (copy->dstMemoryType != CU_MEMORYTYPE_ARRAY && copy->srcMemoryType != CU_MEMORYTYPE_ARRAY)
-		rc_peer_meet(to.session, from.session);
+		rc_peer_meet(piece->to, piece->from);
 }
 
 /* A piece goes on in the stream of one that it waits for, if no other piece does. */
@@ -623,11 +633,10 @@ CUresult rc_graph_spread_launch(struct rc_graph_spread *spread, CUstream stream)
 
 static CUresult copy_changed(struct piece *piece, CUgraphNode node)
 {
-	const CUDA_MEMCPY3D *now = &node->params.memcpy.copyParams, *before = &piece->copy;
-	struct rc_graph_place to = place_of_side(now->dstMemoryType, now->dstDevice, now->dstArray);
-	struct rc_graph_place from = place_of_side(now->srcMemoryType, now->srcDevice, now->srcArray);
-	if (to.session != place_of_side(before->dstMemoryType, before->dstDevice, before->dstArray).session ||
-	    from.session != place_of_side(before->srcMemoryType, before->srcDevice, before->srcArray).session)
+	const CUDA_MEMCPY3D *now = &node->params.memcpy.copyParams;
+	/* If the copy stays as it was, its memory may have been freed. */
+	bool stays = !memcmp(now, &piece->copy, sizeof *now);
+	if (!stays && (place_of_target(now).session != piece->to || place_of_source(now).session != piece->from))
 		return CUDA_ERROR_INVALID_VALUE;
 	piece->copy = *now;
 	piece->disabled = node->disabled;
