@@ -381,14 +381,27 @@ static CUresult remember_node(CUgraphNode node, void *with)
 	return CUDA_SUCCESS;
 }
 
-/* The handles of conditions of a piece's graph. A handle is set by kernels of the executable graph that has its nodes. */
+/* True if the graph or one below it lists the handle. */
+static bool has_handle(CUgraph graph, const struct graph_conditional *value)
+{
+	for (graph_handle_t *handle = graph->conditionals; handle; handle = handle->next)
+		if (handle->value == value)
+			return true;
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count; i++)
+			if (has_handle(below[i], value))
+				return true;
+	}
+	return false;
+}
+
+/* The handles of conditions of a piece's graph. A handle is set by kernels of the executable graph that has its nodes. The body
+ * in which a handle was made lists it already. */
 static CUresult list_handle(CUgraphNode node, void *with)
 {
-	CUgraph graph = with;
-	for (graph_handle_t *handle = graph->conditionals; handle && node->value; handle = handle->next)
-		if (handle->value == node->value)
-			return CUDA_SUCCESS;
-	return node->value ? graph_conditional_list(graph, node->value) : CUDA_SUCCESS;
+	return !node->value || has_handle(with, node->value) ? CUDA_SUCCESS : graph_conditional_list(with, node->value);
 }
 
 /* False: a piece has a condition, and another piece of its server a kernel, which may set it. */
