@@ -35,6 +35,7 @@ struct rc_graph_spread {
 	struct node_place *nodes;
 	uint32_t n_nodes;
 	bool launched;
+	bool incomplete; /* the last launch has failed: some pieces may not have been launched */
 };
 
 /* ---- where a node's work is done ---- */
@@ -603,13 +604,18 @@ static CUresult piece_launch(const struct rc_graph_spread *spread, const struct 
 	return result;
 }
 
-/* The stream waits for the pieces behind which no other comes. */
+/* The stream waits for the pieces behind which no other comes. If the last launch has failed, it waits for each piece: those that
+ * should follow may not have been launched. */
 static CUresult follow_all(const struct rc_graph_spread *spread, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
-	for (uint32_t i = 0; i < spread->n_pieces && result == CUDA_SUCCESS; i++)
-		if (!spread->pieces[i].followed)
-			result = cuStreamWaitEvent(stream, spread->pieces[i].event, 0);
+	for (uint32_t i = 0; i < spread->n_pieces; i++) {
+		if (spread->pieces[i].followed && !spread->incomplete)
+			continue;
+		CUresult followed = cuStreamWaitEvent(stream, spread->pieces[i].event, 0);
+		if (result == CUDA_SUCCESS)
+			result = followed;
+	}
 	return result;
 }
 
@@ -625,6 +631,7 @@ static CUresult launch_all(struct rc_graph_spread *spread, CUstream stream)
 	for (uint32_t i = 0; i < spread->n_pieces && result == CUDA_SUCCESS; i++)
 		result = piece_launch(spread, &spread->pieces[i], begin);
 	cuEventDestroy_v2(begin);
+	spread->incomplete = result != CUDA_SUCCESS;
 	/* After a failure too, behind what has been launched. */
 	CUresult followed = follow_all(spread, stream);
 	spread->launched = true;
