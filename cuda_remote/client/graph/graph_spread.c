@@ -707,7 +707,17 @@ static CUresult change(CUgraphNode node, void *with)
 	return rc_graph_spread_changed(with, node);
 }
 
+static CUresult check_condition(CUgraphNode node, void *with)
+{
+	const struct rc_graph_spread *spread = with;
+	CUgraphNode mine = spread->nodes[node->number].node;
+	return !node->value || (mine && mine->value == node->value) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult rc_graph_spread_replaced(struct rc_graph_spread *spread, CUgraph now)
 {
-	return graph_visit(now, change, spread);
+	CUresult result = graph_visit(now, check_condition, spread);
+	if (result != CUDA_SUCCESS)
+		hr_log_once(HR_LOG_WARN, "an update of a graph of several servers has other conditional handles than the graph");
+	return result == CUDA_SUCCESS ? graph_visit(now, change, spread) : result;
 }

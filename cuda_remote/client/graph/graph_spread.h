@@ -28,7 +28,8 @@ CUresult rc_graph_spread_make(CUgraphExec exec, struct rc_graph_spread **spread)
 CUresult rc_graph_spread_launch(struct rc_graph_spread *spread, CUstream stream);
 /* A node has other parameters, or was enabled or disabled. CUDA_ERROR_INVALID_VALUE: they are of another server. */
 CUresult rc_graph_spread_changed(struct rc_graph_spread *spread, CUgraphNode node);
-/* The graph has taken the place of the clone, or of a graph below it: tells the pieces of all its nodes. */
+/* The graph has taken the place of the clone, or of a graph below it: tells the pieces of all its nodes.
+ * CUDA_ERROR_NOT_SUPPORTED: a conditional node has another handle. */
 CUresult rc_graph_spread_replaced(struct rc_graph_spread *spread, CUgraph now);
 /* Launches that were made complete. */
 void rc_graph_spread_end(struct rc_graph_spread *spread);
