@@ -50,7 +50,9 @@ static struct rc_graph_place place_of_address(uint64_t address)
 	struct rc_span span;
 	if (!rc_memory_find(address, &span) || !span.session)
 		return (struct rc_graph_place){ .session = NULL };
-	return (struct rc_graph_place){ .session = span.session, .context = span.context };
+	/* Memory of another process's pool that was imported without a context has none. */
+	CUcontext primary = (CUcontext)(uintptr_t)span.session->primary;
+	return (struct rc_graph_place){ .session = span.session, .context = span.context ? span.context : primary };
 }
 
 static struct rc_graph_place place_of_side(CUmemorytype type, CUdeviceptr device, CUarray array)
