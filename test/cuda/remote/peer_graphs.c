@@ -20,7 +20,7 @@ static struct place {
 	CUstream stream, other;
 	CUevent event;
 	CUdeviceptr memory;
-	CUfunction increase;
+	CUfunction increase, choose;
 } places[DEVICES];
 
 static uint32_t found[WORDS];
@@ -42,8 +42,9 @@ static void set_up(void)
 		OK(cuStreamCreate(&place->other, CU_STREAM_NON_BLOCKING));
 		OK(cuEventCreate(&place->event, 0));
 		OK(cuMemAlloc(&place->memory, BYTES));
-		OK(cuModuleLoadData(&module, test_program("double\nincrease\n")));
+		OK(cuModuleLoadData(&module, test_program("double\nincrease choose\n")));
 		OK(cuModuleGetFunction(&place->increase, module, "increase"));
+		OK(cuModuleGetFunction(&place->choose, module, "choose"));
 	}
 }
 
@@ -198,10 +199,15 @@ static CUgraphNode add_copy(CUgraph graph, CUgraphNode after, const CUDA_MEMCPY3
 	return node;
 }
 
+static CUDA_KERNEL_NODE_PARAMS one_thread(CUfunction function, void **parameters)
+{
+	return (CUDA_KERNEL_NODE_PARAMS){ .func = function, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+					  .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters };
+}
+
 static CUDA_KERNEL_NODE_PARAMS increase(int device, void **parameters)
 {
-	return (CUDA_KERNEL_NODE_PARAMS){ .func = places[device].increase, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
-					  .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters };
+	return one_thread(places[device].increase, parameters);
 }
 
 static CUgraphNode add_step(CUgraph graph, const CUgraphNode *after, size_t count, int device, uint32_t by)
@@ -306,6 +312,111 @@ static void changes(void)
 	OK(cuGraphExecDestroy(exec));
 }
 
+/* A copy gets other memory after the program has freed the earlier. */
+static void memory_is_replaced(void)
+{
+	CUgraph graph;
+	CUgraphExec exec;
+	CUDA_MEMCPY3D copy = across(0, 2, 0, 4);
+	CUdeviceptr other;
+	OK(cuGraphCreate(&graph, 0));
+	use(2);
+	OK(cuMemAlloc(&copy.srcDevice, 4));
+	OK(cuMemAlloc(&other, 4));
+	CUgraphNode node = add_copy(graph, NULL, &copy, 0);
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuMemFree(copy.srcDevice));
+	OK(cuGraphNodeSetEnabled(exec, node, 0));
+	OK(cuGraphNodeSetEnabled(exec, node, 1));
+	copy.srcDevice = other;
+	OK(cuMemsetD32(other, 77, 1));
+	OK(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, places[0].context));
+	launch_and_expect(exec, 0, 77, 0, 0);
+	OK(cuMemFree(other));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphExecDestroy(exec));
+}
+
+/* ---- conditions ---- */
+
+static CUgraphConditionalHandle handle_of(CUgraph graph, unsigned value)
+{
+	CUgraphConditionalHandle handle;
+	OK(cuGraphConditionalHandleCreate(&handle, graph, places[0].context, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	return handle;
+}
+
+static CUgraphNode add_condition(CUgraph graph, const CUgraphNode *after, CUgraphConditionalHandle handle, CUgraph *body)
+{
+	CUgraphNode node;
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+				     .conditional = { .handle = handle, .type = CU_GRAPH_COND_TYPE_IF, .size = 1,
+						      .ctx = places[0].context } };
+	OK(cuGraphAddNode_v2(&node, graph, after, NULL, after ? 1 : 0, &params));
+	*body = params.conditional.phGraph_out[0];
+	return node;
+}
+
+/* A kernel of server 0 chooses whether the body's kernel runs. Then the word goes to server 1, which increases it. */
+static CUgraph conditional_graph(uint32_t value, int device_of_body, CUgraphNode *choice)
+{
+	CUgraph graph, body, inner;
+	use(0);
+	OK(cuGraphCreate(&graph, 0));
+	CUgraphConditionalHandle handle = handle_of(graph, 0);
+	void *parameters[] = { &handle, &value };
+	CUDA_KERNEL_NODE_PARAMS params = one_thread(places[0].choose, parameters);
+	OK(cuGraphAddKernelNode(choice, graph, NULL, 0, &params));
+	CUgraphNode node = add_condition(graph, choice, handle, &body);
+	add_condition(body, NULL, handle_of(body, 1), &inner);
+	add_step(inner, NULL, 0, device_of_body, 5);
+	CUDA_MEMCPY3D copy = across(1, 0, 0, 4);
+	node = add_copy(graph, node, &copy, 1);
+	add_step(graph, &node, 1, 1, 10);
+	return graph;
+}
+
+static void conditions(void)
+{
+	CUgraphExec exec;
+	CUgraphNode choice, unused;
+	CUgraphExecUpdateResultInfo info;
+	uint64_t handle;
+	uint32_t no = 0;
+	CUgraph graph = conditional_graph(1, 0, &choice), other = conditional_graph(0, 0, &unused);
+	CUDA_KERNEL_NODE_PARAMS params;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	launch_and_expect(exec, 0, 5, 15, 0);
+	launch_and_expect(exec, 2, 5, 15, 0);
+	/* The other graph's kernel would choose for its own condition. */
+	EXPECT(cuGraphExecUpdate(exec, other, &info), CUDA_ERROR_NOT_SUPPORTED);
+	launch_and_expect(exec, 1, 5, 15, 0);
+	OK(cuGraphKernelNodeGetParams(choice, &params));
+	memcpy(&handle, params.kernelParams[0], sizeof handle);
+	void *parameters[] = { &handle, &no };
+	params.kernelParams = parameters;
+	OK(cuGraphExecKernelNodeSetParams(exec, choice, &params));
+	launch_and_expect(exec, 0, 0, 10, 0);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(other));
+	OK(cuGraphDestroy(graph));
+}
+
+static void conditions_refused(void)
+{
+	CUgraphExec exec;
+	CUgraphNode unused, node;
+	CUgraph graph = conditional_graph(1, 1, &unused);
+	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuGraphDestroy(graph));
+	/* Behind work of another server there is a kernel of server 0, which might set the condition. */
+	graph = conditional_graph(1, 0, &unused);
+	node = add_step(graph, NULL, 0, 1, 1);
+	add_step(graph, &node, 1, 0, 1);
+	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuGraphDestroy(graph));
+}
+
 /* Also memory that a graph allocates on one server and another server's node writes. */
 static void allocated(void)
 {
@@ -357,7 +468,34 @@ static void of_one_server_in_a_stream_of_another(void)
 	OK(cuGraphExecDestroy(exec));
 }
 
-/* ---- a lost server ---- */
+/* ---- failures ---- */
+
+/* The last part of the graph cannot be launched, as its context has ended. The stream waits for the part that was launched. */
+static void half_of_a_launch(void)
+{
+	struct held held = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false };
+	CUDA_HOST_NODE_PARAMS host = { .fn = hold_function, .userData = &held };
+	CUDA_MEMCPY3D copy = across(2, 0, 0, 4);
+	CUcontext context;
+	CUgraph graph;
+	CUgraphNode node;
+	OK(cuCtxCreate(&context, NULL, 0, 2));
+	OK(cuMemAlloc(&copy.dstDevice, 4));
+	OK(cuGraphCreate(&graph, 0));
+	node = add_step(graph, NULL, 0, 0, 1);
+	OK(cuGraphAddHostNode(&node, graph, &node, 1, &host));
+	add_copy(graph, node, &copy, 0);
+	CUgraphExec exec = instantiate(graph);
+	OK(cuCtxDestroy(context));
+	use(1);
+	CHECK(cuGraphLaunch(exec, places[1].stream) != CUDA_SUCCESS);
+	EXPECT(cuStreamQuery(places[1].stream), CUDA_ERROR_NOT_READY);
+	release(&held);
+	OK(cuStreamSynchronize(places[1].stream));
+	CHECK(held.reached);
+	OK(cuGraphExecDestroy(exec));
+}
+
 
 static void death(void)
 {
@@ -398,6 +536,10 @@ int main(int argc, char **argv)
 	in_the_order_of_its_stream();
 	built_graphs();
 	changes();
+	memory_is_replaced();
+	conditions();
+	conditions_refused();
+	half_of_a_launch();
 	allocated();
 	of_one_server_in_a_stream_of_another();
 	return 0;
