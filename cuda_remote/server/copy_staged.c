@@ -247,6 +247,7 @@ CUresult server_staged_down(struct server_call *call, const struct rc_wire_copy 
 			CUresult sent = send_first(&down);
 			result = result == CUDA_SUCCESS ? sent : result;
 		} else if (result == CUDA_SUCCESS) {
+			server_wake_let_go(thread);
 			int ran = ch3_progress_wait(thread->engine, -1); /* until the client has read a chunk */
 			if (ran < 0 && !thread->error)
 				thread->error = ran;

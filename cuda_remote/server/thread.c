@@ -405,6 +405,8 @@ int server_thread_start(struct server_thread *thread, enum rc_packet type, const
 int server_thread_finish(struct server_thread *thread, ch3_request_t **request)
 {
 	int error = 0;
+	if (*request && !ch3_request_test(*request))
+		server_wake_let_go(thread); /* the client may take its time */
 	while (!error && *request && !ch3_request_test(*request) && !thread->error) {
 		int ran = ch3_progress_wait(thread->engine, -1);
 		if (ran < 0)

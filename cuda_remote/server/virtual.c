@@ -11,7 +11,7 @@
 
 /* The worker's data of a handle of kind ALLOCATION. */
 struct allocation {
-	struct allocation *next;
+	struct allocation *next, **link; /* link: the pointer to this one */
 	CUmemGenericAllocationHandle object;
 	uint64_t bytes;
 	uint32_t gpu;      /* whose quota is charged */
@@ -40,6 +40,9 @@ static struct allocation *allocation_new(void)
 		return NULL;
 	pthread_mutex_lock(&lock);
 	allocation->next = allocations;
+	if (allocations)
+		allocations->link = &allocation->next;
+	allocation->link = &allocations;
 	allocations = allocation;
 	pthread_mutex_unlock(&lock);
 	return allocation;
@@ -48,10 +51,9 @@ static struct allocation *allocation_new(void)
 static void allocation_free(struct allocation *allocation)
 {
 	pthread_mutex_lock(&lock);
-	struct allocation **at = &allocations;
-	while (*at != allocation)
-		at = &(*at)->next;
-	*at = allocation->next;
+	*allocation->link = allocation->next;
+	if (allocation->next)
+		allocation->next->link = allocation->link;
 	pthread_mutex_unlock(&lock);
 	free(allocation);
 }
@@ -304,7 +306,8 @@ void server_virtual_finish(void)
 {
 	for (const struct mapping *at = mappings; at; at = at->next)
 		driver.cuMemUnmap(at->base, at->bytes);
-	for (const struct allocation *at = allocations; at; at = at->next)
-		if (at->object)
-			driver.cuMemRelease(at->object);
+	while (allocations) {
+		driver.cuMemRelease(allocations->object);
+		end(allocations);
+	}
 }

@@ -610,15 +610,19 @@ static void expect_no_memory(int copy)
 	CHECK(result == CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Exports memory, and waits to be killed. */
+/* Exports memory of which only the descriptor is left, and memory that it still has. Waits to be killed. */
 static int owner(int line)
 {
 	CUmemGenericAllocationHandle memory;
 	CUdeviceptr address;
+	int file;
 	start();
-	OK(cuMemCreate(&memory, 2 * MIB, &with_descriptor, 0)); /* which is to end with this process */
+	OK(cuMemCreate(&memory, 2 * MIB, &with_descriptor, 0));
 	map(&address, memory);
+	put_words(address, 950);
+	OK(cuMemExportToShareableHandle(&file, memory, descriptor, 0));
 	send_file(line, make_orphan(900));
+	send_file(line, file);
 	for (;;)
 		pause();
 }
@@ -636,12 +640,19 @@ static void descriptors_keep_memory(char *self)
 
 	pid_t other = start_other(self, "owner", &line);
 	file = receive_file(line);
+	second = receive_file(line);
 	expect_orphan(file, 900);
 	CHECK(!kill(other, SIGKILL) && waitpid(other, NULL, 0) == other);
 	for (int i = 0; i < 20; i++) { /* while its worker ends what else it had */
 		expect_orphan(file, 900);
+		expect_orphan(second, 950);
 		CHECK(!usleep(10000));
 	}
+	copy = copy_of(second);
+	close(second);
+	expect_no_memory(copy); /* although the process has not released it, and another descriptor is left */
+	close(copy);
+	expect_orphan(file, 900);
 	copy = copy_of(file);
 	close(file);
 	expect_no_memory(copy);
