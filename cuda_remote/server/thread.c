@@ -270,11 +270,12 @@ static void execute(struct server_thread *thread)
 	struct server_call call = { .thread = thread, .number = thread->head.number, .flags = thread->head.flags,
 				    .in = thread->arguments, .in_len = thread->arguments_len, .holds_order = true };
 	struct rc_wire_reply reply = { .number = call.number, .failed = call.number, .function = thread->head.function };
-	/* A call that waits runs what was given, or has it run; between the two a program may record an event. If another thread's
-	 * call comes before this one, it may wait for what was given. */
+	/* A call that waits runs what was given, or has it run; between the two a program may record an event, but a program that
+	 * records without end may never wait. If another thread's call comes before this one, it may wait for what was given. */
 	uint16_t function = thread->head.function;
-	bool awaits = waits_for_streams(function) || function == RC_CALL_cuEventRecord ||
-		      function == RC_CALL_cuEventRecordWithFlags;
+	bool records = function == RC_CALL_cuEventRecord || function == RC_CALL_cuEventRecordWithFlags;
+	bool awaits = waits_for_streams(function) || (records && !thread->recorded);
+	thread->recorded = records;
 	if (thread->holds && !(awaits && server_order_is_next(call.number)))
 		server_wake_let_go(thread);
 	int error = server_order_wait(call.number);
