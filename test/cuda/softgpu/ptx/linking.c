@@ -247,7 +247,7 @@ START_TEST(errors_in_code_name_the_unit)
 	char text[512] = "";
 	softgpu_log_t log = { text, sizeof text, 0 };
 	softgpu_program_t *program;
-	ck_assert_int_eq(link_texts((const char *const[]){ KERNEL(""), ".func f()\n{ wgmma.fence.sync.aligned; }\n", NULL },
+	ck_assert_int_eq(link_texts((const char *const[]){ KERNEL(""), ".func f()\n{ tcgen05.wait::ld.sync.aligned; }\n", NULL },
 				    false, &log, &program), CUDA_ERROR_NOT_SUPPORTED);
 	ck_assert_msg(strstr(text, "b.ptx: ptx line 5"), "%s", text);
 	text[log.used = 0] = '\0';
