@@ -837,11 +837,13 @@ static uint64_t wgmma_descriptor(const struct wgmma_case *test)
 
 /* k(areas, registers of a, registers of d): a's and b's areas go to shared memory, and one product is computed. before and
  * after: code around the product. */
-static void wgmma_text(const struct wgmma_case *test, uint64_t descriptor, int ra, int rd, const char *before, const char *after)
+static void wgmma_text(const struct wgmma_case *test, uint64_t descriptor, int ra, int rd, const char *before,
+		       const char *after)
 {
 	text_begin();
 	say(".visible .entry k(.param .u64 areas, .param .u64 a, .param .u64 d)\n{\n"
-	    ".shared .align 1024 .b8 area[%d]; .reg .b32 %%r<4>, %%a<4>, %%d<128>; .reg .b64 %%l<8>; .reg .pred %%p, %%s, %%late;\n",
+	    ".shared .align 1024 .b8 area[%d]; .reg .b32 %%r<4>, %%a<4>, %%d<128>; .reg .b64 %%l<8>; "
+	    ".reg .pred %%p, %%s, %%late;\n",
 	    2 * WGMMA_BYTES);
 	say("mov.u32 %%r1, %%tid.x; shl.b32 %%r1, %%r1, 2; mov.u32 %%r2, area; add.u32 %%r2, %%r2, %%r1; "
 	    "cvt.u64.u32 %%l1, %%r1; ld.param.u64 %%l2, [areas]; add.u64 %%l2, %%l2, %%l1;\n"
