@@ -354,12 +354,14 @@ static void launches_run_whatever_follows(void)
 	static const CUuuid id = RC_CALL_FOLLOWS_UUID;
 	const void *table;
 	CUstream stream, other;
+	CUevent event;
 	if (cuGetExportTable(&table, &id) != CUDA_SUCCESS)
 		return; /* another driver */
 	const struct rc_call_follows *call = table;
 	CHECK(call->size == sizeof *call);
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
 	for (int i = 0; i < 50; i++) {
 		/* No call follows. */
 		fresh();
@@ -385,12 +387,19 @@ static void launches_run_whatever_follows(void)
 		OK(cuStreamSynchronize(other));
 		complete_without_a_wait(stream);
 		CHECK(record[0] == 5);
+		/* The call waits for an event that other processes may record, and runs nothing itself. */
+		call->follows(true);
+		append(stream, log_at, 7);
+		OK(cuEventRecord(event, stream));
+		OK(cuEventSynchronize(event));
+		CHECK(record[0] == 6 && record[6] == 7);
 		/* Only a thread of the driver runs a host function. */
 		call->follows(true);
 		OK(cuLaunchHostFunc(stream, host_code, (void *)6));
 		OK(cuStreamSynchronize(stream));
-		CHECK(record[0] == 6 && record[6] == 6);
+		CHECK(record[0] == 7 && record[7] == 6);
 	}
+	OK(cuEventDestroy(event));
 	OK(cuStreamDestroy(stream));
 	OK(cuStreamDestroy(other));
 }

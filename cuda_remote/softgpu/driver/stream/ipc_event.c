@@ -215,7 +215,10 @@ CUresult ipc_event_query(ipc_event_t *event, bool block)
 	uint64_t number = __atomic_load_n(&event->page->recorded, __ATOMIC_ACQUIRE);
 	if (complete(event->page, number))
 		return CUDA_SUCCESS;
-	return block ? wait_for(event->page, number, recorder_of(event->page, number)) : CUDA_ERROR_NOT_READY;
+	if (!block)
+		return CUDA_ERROR_NOT_READY;
+	queue_call_follows(false); /* this thread runs nothing while it waits */
+	return wait_for(event->page, number, recorder_of(event->page, number));
 }
 
 CUresult ipc_event_export(const ipc_event_t *event, CUipcEventHandle *handle)
