@@ -109,6 +109,7 @@ struct server_thread {
 	bool deferred;          /* the call in arguments is to be executed after CH3's progress has returned */
 	bool looks_ahead;       /* it is served by server_thread_run, which calls server_wake_let_go */
 	bool holds;             /* server_wake_hold was called */
+	unsigned looked_ahead;  /* polls since the first server_wake_hold after the last server_wake_let_go */
 	bool recorded;          /* the last call has recorded an event */
 	bool busy;              /* a deferred call is being executed: no other may arrive */
 	struct rc_wire_call head;

@@ -116,6 +116,8 @@ void server_wake_hold(struct server_thread *thread)
 	pthread_once(&once, find_follows);
 	if (!driver_follows)
 		return;
+	if (!thread->holds)
+		thread->looked_ahead = 0;
 	thread->holds = true;
 	driver_follows(true);
 }
