@@ -223,7 +223,7 @@ static bool waits_for_streams(uint16_t function)
 	}
 }
 
-/* Calls that give the device work, of which the next call may be a wait. */
+/* Calls that give the device work, for which the next call may wait. */
 static bool may_be_awaited(uint16_t function)
 {
 	switch (function) {

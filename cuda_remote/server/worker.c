@@ -266,6 +266,7 @@ static bool is_an_end(int error)
  */
 static void keep_held_memory(const char *client)
 {
+	/* The threads of the other connections end by themselves, and tell nobody. */
 	while (server_limit_taken(SERVER_LIMIT_CONNECTIONS))
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	server_contexts_finish();

@@ -332,9 +332,9 @@ static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines
 _Static_assert(SHM_SLOTS_LEAST + SHM_SLOT_MOST + 3 * SHM_SLOT + SHM_SPARE <= 4 * SHM_SLOTS_LEAST, "room for a gap");
 _Static_assert(3 * SHM_SLOT / SHM_PAIR <= SHM_GAP_MOST, "bits for a gap");
 
-/* Publishes the next record, whose length bytes of payload are in place at this offset. lines: of the record; if it is a constant,
- * most of the conditions below are too. kind: 0, SHM_OFFER or SHM_RESTART, and SHM_BACK if the sender may go back, because the
- * caller puts no other record now. other: of the other direction. */
+/* Publishes the next record. Its payload, of this length, is in the ring at this offset. lines: number of lines of the record; if
+ * the compiler knows it, it also knows most of the conditions below. kind: 0, SHM_OFFER or SHM_RESTART, and SHM_BACK if the sender
+ * may go back, because the caller puts no other record now. other: the receiver of the other direction. */
 static inline __attribute__((always_inline)) void
 shm_sender_publish_lines(struct shm_sender *sender, const struct shm_receiver *other, uint32_t offset, uint32_t length,
 			 uint32_t lines, uint32_t kind)

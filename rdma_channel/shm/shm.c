@@ -1056,7 +1056,7 @@ static void shm_commit(void *data, size_t len)
 	commit(conn, conn->reserved, (uint32_t)len, shm_record_lines(conn->reserved, (uint32_t)len));
 }
 
-/* shm_post of a record of one line, whose number of lines and offset are constants for the compiler. */
+/* Does what shm_post does, for a record of one line: the compiler then knows the number of lines and the offset. */
 static inline __attribute__((always_inline)) bool
 post_line(struct shm_conn *conn, const void *front, size_t front_len, const void *payload, size_t len)
 {

@@ -598,7 +598,7 @@ static CUresult post_launch(CUgraphExec exec, uint64_t stream, const struct rc_r
 	return result;
 }
 
-/* In a stream of the graph's server, in whose order the stream of another server waits. */
+/* Launches the graph in a stream of its own server. Events order this stream with the stream of the other server that was named. */
 static CUresult launch_between(CUgraphExec exec, CUstream stream, CUevent begin)
 {
 	struct graph_runner *run = exec->run;

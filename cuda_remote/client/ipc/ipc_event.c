@@ -114,9 +114,9 @@ static void nothing(void *argument)
 	(void)argument;
 }
 
-/* Another process lets the stream go on, and what the stream then does may let another stream go on to a small copy whose source
- * was sent with its call (early.c). No call of this process comes between. So a host function does: before it ends, the client
- * sends sources that have changed. */
+/* When the event of another process completes, the stream goes on. Its work may then let another stream go on to a small copy whose
+ * source was sent with the call (early.c), and this process makes no call in between. So the stream runs a host function behind
+ * the wait: before the function ends, the client sends sources that have changed. */
 CUresult stream_done_wait_event(CUstream stream, CUevent event, unsigned flags)
 {
 	CUresult result = rc_ipc_event_settle(event);
