@@ -65,7 +65,6 @@ uint64_t server_limit(enum server_limit which);
 /* Adds amount to what the session holds. False: that would exceed the limit, and nothing was added. Any thread. */
 bool server_limit_take(enum server_limit which, uint64_t amount);
 void server_limit_return(enum server_limit which, uint64_t amount);
-uint64_t server_limit_taken(enum server_limit which);
 
 /* ---- thread.c ---- */
 

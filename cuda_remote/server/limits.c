@@ -44,11 +44,6 @@ uint64_t server_limit(enum server_limit which)
 	return limit[which];
 }
 
-uint64_t server_limit_taken(enum server_limit which)
-{
-	return __atomic_load_n(&used[which], __ATOMIC_RELAXED);
-}
-
 bool server_limit_take(enum server_limit which, uint64_t amount)
 {
 	uint64_t before = __atomic_fetch_add(&used[which], amount, __ATOMIC_RELAXED);

@@ -9,12 +9,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 struct server_worker worker;
@@ -22,6 +22,12 @@ struct server_worker worker;
 #define HANDLES_MAX 256 /* held by clients at a time: each needs a thread and a descriptor */
 
 static unsigned handles; /* atomic */
+/* Threads that serve further connections. ended: signalled when the last of them ends. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	unsigned count;
+} threads = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
 static int broken; /* atomic: the first reason to end, as a negated errno */
 
 void server_worker_break(int error)
@@ -137,6 +143,23 @@ static void serve_connection(struct server_thread *thread)
 	server_worker_break(error);
 }
 
+static void count_thread(int by)
+{
+	pthread_mutex_lock(&threads.lock);
+	threads.count += (unsigned)by;
+	if (!threads.count)
+		pthread_cond_signal(&threads.ended);
+	pthread_mutex_unlock(&threads.lock);
+}
+
+static void wait_for_threads(void)
+{
+	pthread_mutex_lock(&threads.lock);
+	while (threads.count)
+		pthread_cond_wait(&threads.ended, &threads.lock);
+	pthread_mutex_unlock(&threads.lock);
+}
+
 static void *serve_thread(void *argument)
 {
 	struct server_thread *thread = argument;
@@ -150,6 +173,7 @@ static void *serve_thread(void *argument)
 		server_usage_connection(false);
 	}
 	server_limit_return(SERVER_LIMIT_CONNECTIONS, 1);
+	count_thread(-1);
 	return NULL;
 }
 
@@ -206,7 +230,10 @@ static void start_thread(const rc_door_peer_t *peer)
 	int error = -ENOMEM;
 	if (thread) {
 		thread->peer = *peer;
+		count_thread(1);
 		error = spawn(serve_thread, thread);
+		if (error)
+			count_thread(-1);
 	}
 	if (error) {
 		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the worker cannot start a thread: %s", strerror(-error));
@@ -266,9 +293,7 @@ static bool is_an_end(int error)
  */
 static void keep_held_memory(const char *client)
 {
-	/* The threads of the other connections end by themselves, and tell nobody. */
-	while (server_limit_taken(SERVER_LIMIT_CONNECTIONS))
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	wait_for_threads();
 	server_contexts_finish();
 	server_virtual_finish();
 	server_pinned_finish();
