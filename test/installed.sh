@@ -59,7 +59,8 @@ if [ -f "$prefix/include/headrace/mpi/mpi.h" ]; then
 	hrmpicc "$prefix/share/doc/headrace/examples/ring.c" -o "$work/ring"
 	"$work/ring"
 	if mpirun --version >/dev/null 2>&1; then
-		OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 \
+		# TMPDIR: mpirun fails if another mpirun creates the same folder at the same time.
+		TMPDIR=$work OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 \
 			mpirun --oversubscribe -n 4 "$work/ring"
 	fi
 fi

@@ -16,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
 NEAR_US = 0.08
 SPREAD = 1.6       # of the flag before and behind a figure within one placement
@@ -39,7 +40,9 @@ def run(options, program, algorithms=None, mca=""):
     environment.pop("HEADRACE_MPI_ALGORITHM", None)
     if algorithms:
         environment["HEADRACE_MPI_ALGORITHM"] = algorithms
-    done = subprocess.run(line, stdout=subprocess.PIPE, env=environment, check=False, text=True)
+    with tempfile.TemporaryDirectory(prefix="headrace-collectives.") as folder:
+        environment["TMPDIR"] = folder  # for mpirun alone: it fails if another mpirun creates the same folder
+        done = subprocess.run(line, stdout=subprocess.PIPE, env=environment, check=False, text=True)
     if done.returncode:
         sys.exit(f"collectives: {program} failed with status {done.returncode}")
     found = {}

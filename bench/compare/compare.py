@@ -323,6 +323,8 @@ def main():
         print("SKIP: two cores are needed")
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="headrace-compare.") as folder:
+        # Two programs mpirun that start at the same time can both create Open MPI's folder in TMPDIR; then one of them fails.
+        os.environ["TMPDIR"] = folder
         if options.transport == "tcp":
             os.environ["HEADRACE_TRANSPORT"] = "tcp"
         contenders = start(options, folder)
