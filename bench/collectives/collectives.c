@@ -6,8 +6,8 @@
  * NAMES and SIZES are lists with commas. For each name and size rank 0 prints a line "NAME BYTES MEAN QUARTILE FLAG FLAG": the time
  * of a call in us, measured as in the OSU benchmarks (a barrier before each call, which is not in the time), the mean and the lower
  * quartile over the calls, each as the mean of all ranks; and the one-way time of a flag between ranks 0 and 1 in us, before and
- * after the calls (0: not two ranks). A cell takes about MILLISECONDS. If there are only two ranks and two or more processors, each
- * rank stays on a processor.
+ * after the calls (0: not two ranks). The calls of a cell take about MILLISECONDS, the calls before them up to three times as
+ * long. If there are only two ranks and two or more processors, each rank stays on a processor.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -163,6 +163,34 @@ static void ialltoall(int bytes)
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+static void igather(int bytes)
+{
+	MPI_Request request;
+	MPI_Igather(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iscatter(int bytes)
+{
+	MPI_Request request;
+	MPI_Iscatter(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void igatherv(int bytes)
+{
+	MPI_Request request;
+	MPI_Igatherv(from, bytes, MPI_BYTE, to, v.counts, v.displs, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iscatterv(int bytes)
+{
+	MPI_Request request;
+	MPI_Iscatterv(from, v.counts, v.displs, MPI_BYTE, to, bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static const struct collective {
 	const char *name;
 	void (*call)(int bytes);
@@ -187,6 +215,10 @@ static const struct collective {
 	{ "iallreduce", iallreduce },
 	{ "iallgather", iallgather },
 	{ "ialltoall", ialltoall },
+	{ "igather", igather },
+	{ "iscatter", iscatter },
+	{ "igatherv", igatherv },
+	{ "iscatterv", iscatterv },
 };
 
 /* ---- measuring ---- */
@@ -257,14 +289,26 @@ static struct times run(const struct collective *collective, int bytes, int call
 	return (struct times){ sum * 1e6 / calls, each[calls / 4] * 1e6 };
 }
 
+/* The number of calls that take about this time. Runs more and more calls until they take it: the first ones connect the ranks and
+ * make the memory of the connections present. */
+static int calls_in(const struct collective *collective, int bytes, double milliseconds)
+{
+	int wanted = 0; /* rank 0 says it, when its calls have taken long enough */
+	for (int calls = 5; !wanted; calls *= 2) {
+		double begin = MPI_Wtime();
+		run(collective, bytes, calls);
+		double passed = (MPI_Wtime() - begin) * 1e3, fitting = calls * milliseconds / passed;
+		if (passed >= milliseconds || calls > CALLS_MOST / 2)
+			wanted = fitting < 5 ? 5 : fitting > CALLS_MOST ? CALLS_MOST : (int)fitting;
+		MPI_Bcast(&wanted, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	}
+	return wanted;
+}
+
 static void cell(const struct collective *collective, int bytes, double milliseconds)
 {
 	set_blocks(bytes);
-	double begin = MPI_Wtime();
-	run(collective, bytes, 5);
-	double wanted = milliseconds / 1e3 / (MPI_Wtime() - begin) * 5;
-	int calls = wanted < 5 ? 5 : wanted > CALLS_MOST ? CALLS_MOST : (int)wanted;
-	MPI_Bcast(&calls, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	int calls = calls_in(collective, bytes, milliseconds);
 	run(collective, bytes, calls / 5 + 1);
 	MPI_Barrier(MPI_COMM_WORLD);
 	double before = flag_us();

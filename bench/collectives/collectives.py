@@ -23,7 +23,8 @@ SPREAD = 1.6       # of the flag before and behind a figure within one placement
 COLLECTIVES = "barrier,bcast,reduce,allreduce,reduce_scatter,gather,scatter,allgather,alltoall"
 OURS, THEIRS = "collectives_hrmpi", "collectives_mpi"
 # With --collectives all: the v and w forms, and nonblocking forms that are waited for at once.
-MORE = "gatherv,scatterv,allgatherv,alltoallv,alltoallw,ibarrier,ibcast,ireduce,iallreduce,iallgather,ialltoall"
+MORE = ("gatherv,scatterv,allgatherv,alltoallv,alltoallw,ibarrier,ibcast,ireduce,iallreduce,iallgather,ialltoall,"
+        "igather,iscatter,igatherv,iscatterv")
 
 
 def placement(before, after):
