@@ -85,14 +85,21 @@ static bool is_long(const struct side *side, int rank, size_t limit)
 /* What this rank knows before it has looked into the segment: its own sizes. If a rank has died, it may not look at all. */
 static void senders_start(struct senders *senders, const struct adi_comm *comm, struct side receive, size_t limit)
 {
-	for (int i = 0; i < comm->size; i++)
+	*senders = (struct senders){ { 0 } };
+	if (!receive.blocks)
+		return;
+	int first = receive.only < 0 ? 0 : receive.only, last = receive.only < 0 ? comm->size - 1 : receive.only;
+	for (int i = first; i <= last; i++)
 		senders_set(senders, i, i != comm->rank && is_long(&receive, i, limit));
 }
 
 static bool any_long(const struct adi_comm *comm, const struct side *send, const struct senders *senders, size_t limit)
 {
-	for (int i = 0; i < comm->size; i++)
-		if (i != comm->rank && (is_long(send, i, limit) || senders_have(senders, i)))
+	for (size_t i = 0; i < sizeof senders->bits / sizeof *senders->bits; i++)
+		if (senders->bits[i])
+			return true;
+	for (int i = 0; send->blocks && i < comm->size; i++)
+		if (i != comm->rank && is_long(send, i, limit))
 			return true;
 	return false;
 }
@@ -288,7 +295,7 @@ int adi_node_gatherv(struct adi_comm *comm, const struct adi_blocks *send, const
 	size_t limit = limit_of_one(comm);
 	bool at_root = comm->rank == root;
 	struct side from = { at_root ? receive : NULL, -1 };
-	struct senders senders = { { 0 } };
+	struct senders senders;
 	senders_start(&senders, comm, from, limit);
 	int class = adi_node_enter(comm, comm->node);
 	if (!class)
@@ -304,7 +311,7 @@ int adi_node_scatterv(struct adi_comm *comm, const struct adi_blocks *send, cons
 	size_t limit = limit_of_several(comm, NODE_PIECE);
 	bool at_root = comm->rank == root;
 	struct side from = { at_root ? NULL : receive, root };
-	struct senders senders = { { 0 } };
+	struct senders senders;
 	senders_start(&senders, comm, from, limit);
 	int class = adi_node_enter(comm, comm->node);
 	if (!class)
@@ -363,7 +370,7 @@ static int exchange_pair(struct adi_comm *comm, const struct adi_blocks *send, c
 int adi_node_alltoallv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive)
 {
 	size_t limit = limit_of_several(comm, NODE_PIECE);
-	struct senders senders = { { 0 } };
+	struct senders senders;
 	int class = adi_node_enter(comm, comm->node);
 	if (comm->size == 2) {
 		adi_schedule_none(comm);
