@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Bcast: MPI 5.0, section 6.4. Algorithms: binomial tree; a binomial scatter and a ring allgather (van de Geijn); a chain of
- * all ranks, through which the data flow in segments. The latter two cut the data into pieces of bytes, so data that are not
- * contiguous go through a packed copy.
+ * MPI_Bcast: MPI 5.0, section 6.4. Algorithms: linear, the root sends to each rank; binomial tree; a binomial scatter and a ring
+ * allgather (van de Geijn); a chain of all ranks, through which the data flow in segments. The latter two cut the data into pieces
+ * of bytes, so data that are not contiguous go through a packed copy.
  */
 #include "adi/bindings/functions.h"
 #include "adi/collective/node.h"
@@ -56,6 +56,18 @@ static void build_binomial(struct adi_schedule *schedule, void *buf, MPI_Count c
 	for (mask /= 2; mask > 0; mask /= 2)
 		if (relative + mask < comm->size)
 			adi_schedule_send(schedule, buf, count, type, (relative + mask + root) % comm->size);
+	adi_schedule_round(schedule);
+}
+
+/* For few ranks: the root sends a short message in less time than an inner rank of a tree needs to pass it on, above all if the
+ * inner rank has to wait for a processor. */
+static void build_linear(struct adi_schedule *schedule, void *buf, MPI_Count count, struct adi_type *type, int root)
+{
+	const struct adi_comm *comm = adi_schedule_comm(schedule);
+	if (comm->rank != root)
+		adi_schedule_receive(schedule, buf, count, type, root);
+	for (int i = 1; i < comm->size && comm->rank == root; i++)
+		adi_schedule_send(schedule, buf, count, type, (root + i) % comm->size);
 	adi_schedule_round(schedule);
 }
 
@@ -115,6 +127,10 @@ void adi_build_bcast(struct adi_schedule *schedule, void *buf, MPI_Count count, 
 	if (comm->size == 1)
 		return;
 	enum adi_algorithm algorithm = adi_select(ADI_COLLECTIVE_BCAST, (size_t)bytes.n, comm->size, false, 0);
+	if (algorithm == ADI_ALGORITHM_LINEAR) {
+		build_linear(schedule, buf, count, type, root);
+		return;
+	}
 	if (algorithm == ADI_ALGORITHM_BINOMIAL || bytes.n == 0) {
 		build_binomial(schedule, buf, count, type, root);
 		return;
@@ -248,7 +264,11 @@ static int make(struct adi_schedule **made, void *buf, MPI_Count count, MPI_Data
 		return class;
 	const struct adi_levels *levels;
 	class = adi_two_level_known(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false, &levels);
-	return class ? class : build(made, levels, buf, count, type, root, comm);
+	if (!class)
+		class = build(made, levels, buf, count, type, root, comm);
+	if (!class)
+		adi_schedule_root(*made, root);
+	return class;
 }
 
 int mpi_ibcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm, MPI_Request *request)

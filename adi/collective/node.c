@@ -399,12 +399,19 @@ int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, siz
 
 /* If ranks share processors, the rank that leaves a barrier first would wait until the root of the next broadcast or scatter gets a
  * processor. So if such a collective followed the last barrier, its root leaves the next barrier first. All ranks choose the same
- * root, as they call collectives in the same order. root: -1: the collective is no broadcast and no scatter. */
+ * root if they call collectives in the same order. But they may start blocking and nonblocking ones in different orders:
+ * schedule_private.h. root: -1: the collective is no broadcast and no scatter. */
 static void follow_barrier(struct node_state *node, bool is_barrier, int root)
 {
 	if (node->after_barrier)
 		node->next_root = root;
 	node->after_barrier = is_barrier;
+}
+
+void adi_node_started(struct adi_comm *comm, int root)
+{
+	if (comm->node)
+		follow_barrier(comm->node, false, root);
 }
 
 bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered, int root)
@@ -458,22 +465,32 @@ static int meet_all(const struct adi_comm *comm, struct node_state *node)
 	return adi_node_await_all(comm, node, 0);
 }
 
-/* The rank `first` waits for all others, and they wait for it. So it leaves first. */
-static int meet_at(const struct adi_comm *comm, struct node_state *node, int first)
+/* Waits until the rank `first` has left the barrier, which it does when it has seen the flags of all. */
+static int leave_after(const struct adi_comm *comm, struct node_state *node, int first)
 {
-	int class = MPI_SUCCESS;
-	if (comm->rank != first) {
-		adi_node_publish(comm, node, 0);
-		class = adi_node_await(comm, node, first, 0);
-		if (!class)
-			node->all_done = node->seq - 1; /* the rank `first` has seen the flags of all */
+	int theirs, class = adi_node_await(comm, node, first, 0);
+	if (class)
 		return class;
-	}
-	class = adi_node_await_all(comm, node, 0);
-	/* If a member has died, the others learn it from `broken`. After another error they must not wait in vain. */
-	if (class != MPI_ERR_PROC_ABORTED)
-		adi_node_publish(comm, node, 0);
-	return class;
+	memcpy(&theirs, adi_node_data(node, first, sizeof theirs), sizeof theirs);
+	/* Two ranks that wait for each other's end would wait without end. */
+	if (theirs != first)
+		return adi_node_await_all(comm, node, 0);
+	class = wait_for(comm, node, &node->shared->member[first].done, node->seq);
+	if (class)
+		return class;
+	node->all_done = node->seq - 1; /* the rank `first` has seen the flags of all */
+	/* It has probably written the first data of its broadcast or scatter too. Their line comes while this rank calls that. */
+	__builtin_prefetch(&node->shared->member[first].slot[slot_number((node->call + 1) << NODE_STEP_BITS)]);
+	return MPI_SUCCESS;
+}
+
+/* The rank next_root leaves first. Ranks may differ in which rank this is: follow_barrier. So each says it with its flag. */
+static int meet_in_turn(const struct adi_comm *comm, struct node_state *node)
+{
+	int first = node->next_root;
+	memcpy(adi_node_data(node, comm->rank, sizeof first), &first, sizeof first);
+	adi_node_publish(comm, node, 0);
+	return first < 0 || first == comm->rank ? adi_node_await_all(comm, node, 0) : leave_after(comm, node, first);
 }
 
 int adi_node_barrier(struct adi_comm *comm)
@@ -485,8 +502,7 @@ int adi_node_barrier(struct adi_comm *comm)
 		class = adi_node_begin(comm, node, 0);
 	if (class)
 		return class;
-	bool at_root = node->oversubscribed && node->next_root >= 0;
-	class = at_root ? meet_at(comm, node, node->next_root) : meet_all(comm, node);
+	class = node->oversubscribed ? meet_in_turn(comm, node) : meet_all(comm, node);
 	adi_node_leave(comm, node);
 	return class;
 }

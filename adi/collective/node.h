@@ -26,7 +26,7 @@
  *	            that rank has not written this step, and will not: the reader returns MPI_ERR_TRUNCATE. The reader reaches the
  *	            end of the collective too, so no rank waits for the reader.
  * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The
- * same holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
+ * same holds if it has seen the done of a rank that has seen all flags (the barrier of ranks that share processors).
  *	on sleep    If other programs use the processors, or after a long wait, a rank counts itself in `sleepers`, looks at the
  *	            word once more, and sleeps on wake_ups. A rank that has stored a word wakes all sleepers. It looks at `sleepers`
  *	            without a fence, so that a step costs nothing more, and may miss one. So a sleep ends after 50 us.
@@ -116,7 +116,8 @@ struct node_state {
 	bool no_direct;             /* a rank cannot read the memory of another one */
 	bool direct;                /* the last call of adi_node_use has chosen ADI_ALGORITHM_DIRECT */
 	bool after_barrier;         /* the last collective was a barrier */
-	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */
+	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective.
+				     * Ranks may differ in it */
 	struct adi_levels *levels;  /* the ranks are on several machines: two_level.h; NULL: they are not, or it is not known */
 	uint32_t levels_from;       /* number of the first nonblocking collective that may have two levels: two_level.h */
 	uint32_t distances;         /* the last samples of adi_node_measure, one bit each; 1: short */
@@ -145,7 +146,9 @@ static inline bool adi_blocking_choice(struct adi_comm *comm)
  * blocking collective calls it once, even without data, as it counts the collectives. root: of a broadcast or scatter, else -1.
  * If there is a segment and the answer is no, it leaves the collective, but for the receiver of a broadcast of two. */
 bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered, int root);
-/* The same for a reduction. Only predefined, contiguous datatypes can be reduced in the segment. */
+/* A nonblocking or persistent collective has started. root: as above. */
+void adi_node_started(struct adi_comm *comm, int root);
+/* The same as adi_node_use for a reduction. Only predefined, contiguous datatypes can be reduced in the segment. */
 bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, const struct adi_reduction *reduction);
 
 /* The collectives, after adi_node_use has said yes. Return an error class. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Schedules: running. */
+#include "adi/collective/node.h"
 #include "adi/collective/schedule_private.h"
 
 #include <stdlib.h>
@@ -183,6 +184,7 @@ static bool on_progress(struct adi_task *task)
 static void run(struct adi_schedule *schedule)
 {
 	bool moved;
+	adi_node_started(schedule->place[0].comm, schedule->root);
 	if (advance(schedule, &moved)) {
 		end(schedule);
 		return;

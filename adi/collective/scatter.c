@@ -86,6 +86,7 @@ static int build(const struct scatter *scatter, enum adi_algorithm way, MPI_Coun
 	struct adi_schedule *schedule = *made = adi_schedule_new(scatter->comm);
 	if (!schedule)
 		return adi_error_no_schedule();
+	adi_schedule_root(schedule, scatter->root);
 	if (way == ADI_ALGORITHM_LINEAR)
 		scatter_linear(schedule, scatter);
 	else if (scatter->sends)

@@ -86,6 +86,7 @@ struct adi_schedule *adi_schedule_new(struct adi_comm *comm)
 	if (!schedule)
 		return NULL;
 	schedule->place[0].comm = comm;
+	schedule->root = -1;
 	adi_object_retain(&comm->object);
 	return schedule;
 }
@@ -103,6 +104,11 @@ void adi_schedule_inside(struct adi_schedule *schedule, bool inside)
 		return;
 	schedule->place[1].comm = comm->inside;
 	adi_object_retain(&comm->inside->object);
+}
+
+void adi_schedule_root(struct adi_schedule *schedule, int root)
+{
+	schedule->root = root;
 }
 
 void adi_schedule_among(struct adi_schedule *schedule, struct adi_view *view)

@@ -59,6 +59,9 @@ void adi_schedule_call(struct adi_schedule *schedule, int (*function)(void *argu
 /* Ends a round. */
 void adi_schedule_round(struct adi_schedule *schedule);
 
+/* The schedule is a broadcast or scatter with this root. Nonblocking and persistent ones need it: adi_node_started. */
+void adi_schedule_root(struct adi_schedule *schedule, int root);
+
 /* Each takes over the schedule, and takes its tags. Returns an error class. wait: runs it to its end. start: *request completes
  * with it. persistent: *request is inactive; each start runs the schedule once. */
 int adi_schedule_wait(struct adi_schedule *schedule);

@@ -39,6 +39,7 @@ struct adi_schedule {
 	bool inside;            /* place of the steps that are added next */
 	struct adi_view *view;  /* how they name ranks; NULL: as the communicator does */
 	bool failed;            /* no memory while it was built */
+	int root;               /* of a broadcast or scatter; -1: another collective */
 	void (*at_end)(void *argument, int class);
 	void *at_end_argument;
 

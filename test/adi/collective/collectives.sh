@@ -10,3 +10,8 @@ for n in 2 4; do
 	HEADRACE_TRANSPORT=shm ranks "$n" "$programs/collective/disagree" || fail "disagree, $n ranks"
 done
 HEADRACE_TRANSPORT=shm ranks 2 "$programs/collective/disagree_late" || fail "disagree_late"
+processors=$(getconf _NPROCESSORS_ONLN)
+for n in 2 $((processors < 16 ? processors + 1 : 16)) 5; do
+	rm -f "$scratch/counter"
+	HEADRACE_TRANSPORT=shm ranks "$n" "$programs/collective/orders" "$scratch/counter" || fail "orders, $n ranks"
+done
