@@ -218,7 +218,7 @@ static int expect_message(struct adi_comm *comm, int root)
 	adi_schedule_none(comm);
 	return adi_error(MPI_ERR_TRUNCATE,
 			 "rank %d of communicator %s broadcasts fewer bytes than this rank has counted; they must "
-			 "agree", root, comm->name);
+			 "agree", root, adi_comm_text(comm));
 }
 
 static int bcast(void *buf, MPI_Count count, struct adi_type *type, int root, struct adi_comm *comm)

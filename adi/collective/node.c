@@ -88,7 +88,7 @@ static void watch(const struct adi_comm *comm, int awaited)
 
 int adi_node_error_broken(const struct adi_comm *comm)
 {
-	return adi_error(MPI_ERR_PROC_ABORTED, "a process of communicator %s has ended", comm->name);
+	return adi_error(MPI_ERR_PROC_ABORTED, "a process of communicator %s has ended", adi_comm_text(comm));
 }
 
 /* Makes progress as long as there is something to do, and checks that no member has died. */
@@ -116,7 +116,7 @@ static int error_steps(const struct adi_comm *comm, int rank)
 {
 	return adi_error(MPI_ERR_TRUNCATE,
 			 "rank %d of communicator %s has no data for this rank in this collective; the counts of all "
-			 "ranks must agree", rank, comm->name);
+			 "ranks must agree", rank, adi_comm_text(comm));
 }
 
 static unsigned crowded; /* so many of the next waits sleep at once */
@@ -347,7 +347,7 @@ void adi_node_give_time(const struct node_state *node, int pauses)
 int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, size_t mine)
 {
 	return adi_error(MPI_ERR_TRUNCATE, "rank %d of communicator %s has %zu bytes and this rank %zu; they must agree", rank,
-			 comm->name, theirs, mine);
+			 adi_comm_text(comm), theirs, mine);
 }
 
 int adi_node_await_some(const struct adi_comm *comm, const struct node_state *node, int rank, size_t *total)

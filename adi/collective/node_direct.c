@@ -74,8 +74,8 @@ static enum state read_block(const struct adi_comm *comm, const struct node_stat
 	int error = pull(node, &offer, comm->rank, (char *)adi_block_at(receive, i) + receive->type->true_lb,
 			 (size_t)bytes);
 	if (error)
-		hr_log(HR_LOG_INFO, "collectives of %s copy through the segment: process_vm_readv: %s", comm->name,
-		       strerror(-error));
+		hr_log(HR_LOG_INFO, "collectives of communicator %s copy through the segment: process_vm_readv: %s",
+		       adi_comm_text(comm), strerror(-error));
 	return error ? NEVER : READ;
 }
 
@@ -133,6 +133,6 @@ int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *sen
 	if (!class && worst == WRONG_BYTES)
 		class = adi_error(MPI_ERR_TRUNCATE,
 				  "the blocks of the ranks of communicator %s have different sizes; they must agree",
-				  comm->name);
+				  adi_comm_text(comm));
 	return class;
 }

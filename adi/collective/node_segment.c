@@ -142,7 +142,8 @@ static int share(struct adi_comm *comm, struct node_state *node)
 	if (offer.fd >= 0 && comm->rank == 0)
 		close((int)offer.fd);
 	if (error)
-		hr_log(HR_LOG_INFO, "collectives of %s use messages, not shared memory: %s", comm->name, strerror(-error));
+		hr_log(HR_LOG_INFO, "collectives of communicator %s use messages, not shared memory: %s", adi_comm_text(comm),
+		       strerror(-error));
 	node->state = failed ? NODE_NEVER : NODE_SHARED;
 	memcpy(node->cookie, offer.cookie, sizeof node->cookie);
 	if (class || last)

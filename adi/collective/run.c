@@ -145,11 +145,11 @@ static int error_text(const struct adi_schedule *schedule, int class)
 		return class;
 	switch (class) {
 	case MPI_SUCCESS: return class;
-	case MPI_ERR_PROC_ABORTED: return adi_error(class, "a process of communicator %s has ended", comm->name);
+	case MPI_ERR_PROC_ABORTED: return adi_error(class, "a process of communicator %s has ended", adi_comm_text(comm));
 	case MPI_ERR_TRUNCATE:
 		return adi_error(class, "a message does not have the length that its receiver expects; counts and datatypes of all "
-				 "processes of communicator %s must agree", comm->name);
-	default: return adi_error(class, "a message between processes of communicator %s has failed", comm->name);
+				 "processes of communicator %s must agree", adi_comm_text(comm));
+	default: return adi_error(class, "a message between processes of communicator %s has failed", adi_comm_text(comm));
 	}
 }
 

@@ -38,7 +38,7 @@ static int build(struct adi_schedule **made, bool exclusive, const void *send, v
 {
 	struct adi_reduction reduction;
 	if (comm->inter)
-		return adi_error(MPI_ERR_COMM, "comm %s is an intercommunicator; valid: intracommunicators", comm->name);
+		return adi_error(MPI_ERR_COMM, "comm %s is an intercommunicator; valid: intracommunicators", adi_comm_text(comm));
 	int class = adi_reduction_take(&reduction, count, datatype, op);
 	if (!class && exclusive && comm->rank == 0) { /* Its receive buffer is not significant. */
 		reduction.send = send == MPI_IN_PLACE ? receive : send;

@@ -92,6 +92,12 @@ struct adi_comm {
 	struct adi_comm *next;         /* context.c: in the table of communicators */
 };
 
+/* What errors and the log call a communicator. */
+static inline const char *adi_comm_text(const struct adi_comm *comm)
+{
+	return comm->name[0] ? comm->name : "without a name";
+}
+
 extern struct adi_comm adi_world, adi_self;
 
 int adi_comm_take_other(MPI_Comm handle, const char *argument, struct adi_comm **found);

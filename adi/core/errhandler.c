@@ -243,8 +243,8 @@ int adi_fail_given(struct adi_errhandler *given, const char *function, int class
 int mpi_abort(struct adi_comm *comm, int errorcode)
 {
 	char line[256];
-	snprintf(line, sizeof line, "MPI_Abort(%s, %d) on rank %d of %d, host %.64s", comm->name, errorcode, adi_job.rank,
-		 adi_job.size, host_name());
+	snprintf(line, sizeof line, "MPI_Abort(%s, %d) on rank %d of %d, host %.64s",
+		 comm->name[0] ? comm->name : "a communicator without a name", errorcode, adi_job.rank, adi_job.size, host_name());
 	hr_log(HR_LOG_ERROR, "%s", line);
 	adi_abort(errorcode, line);
 }

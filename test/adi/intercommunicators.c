@@ -2,6 +2,8 @@
 /* Intercommunicators between the even and the odd ranks: creation, messages, duplicates, splits, subsets, merging. */
 #include "check_mpi.h"
 
+#include <string.h>
+
 static int rank, size, side;
 static MPI_Comm half;
 
@@ -63,6 +65,16 @@ static void check_groups(MPI_Comm inter)
 	MPI_Group_free(&local);
 	MPI_Group_free(&remote);
 	MPI_Group_free(&own);
+}
+
+/* An error says what is wrong with a communicator that has no name. */
+static void check_error(MPI_Comm inter)
+{
+	int value = 1, sum, len, class = MPI_Scan(&value, &sum, 1, MPI_INT, MPI_SUM, inter);
+	char text[MPI_MAX_ERROR_STRING];
+	CHECK(class == MPI_ERR_COMM);
+	CHECK(!MPI_Error_string(class, text, &len));
+	CHECK(strstr(text, "comm without a name is an intercommunicator"));
 }
 
 static void check_duplicates(MPI_Comm inter, int n, int m)
@@ -159,6 +171,7 @@ int main(void)
 				    &inter));
 	use(inter, n, m);
 	check_groups(inter);
+	check_error(inter);
 	check_duplicates(inter, n, m);
 	check_split(inter, n, m);
 	check_create(inter);
