@@ -99,7 +99,14 @@ static inline bool adi_at_root(const struct adi_comm *comm, int root)
  */
 void adi_exchange(struct adi_schedule *schedule, const struct adi_comm *comm, const struct adi_blocks *send,
 		  const struct adi_blocks *receive);
-/* The same if the blocks to send are in the place of those to receive. Intracommunicators only. */
+/* Before the messages of a step of such an exchange, of this many bytes, are added: ends the round if it has enough already. load:
+ * what the round has; zero at first. */
+struct adi_load {
+	int steps;
+	MPI_Count bytes;
+};
+void adi_exchange_step(struct adi_schedule *schedule, struct adi_load *load, MPI_Count bytes);
+/* adi_exchange if the blocks to send are in the place of those to receive. Intracommunicators only. */
 void adi_exchange_in_place(struct adi_schedule *schedule, const struct adi_comm *comm, const struct adi_blocks *blocks);
 
 /* Selects the algorithm. bytes: size of a block; the mean if the blocks differ. Returns `otherwise` for an intercommunicator, for a

@@ -8,30 +8,33 @@
 #include "adi/collective/blocks.h"
 
 #define ROUND_STEPS 32         /* steps of one round */
-#define ROUND_BYTES (256 << 10) /* to send and to receive in one round, unless one step has more */
+/* To send and to receive in one round, unless one step has more. At the end of a round a rank waits for the slowest of its peers,
+ * and if ranks share processors until that peer gets one. */
+#define ROUND_BYTES (4 << 20)
+#define COPIES_BYTES (256 << 10) /* the same in place: bytes that are copied away */
 
-/* What the round has already. */
-struct load {
-	int steps;
-	MPI_Count bytes;
-};
-
-/* Adds a step to the load. Returns false if it belongs into a new round, with which the load begins again. */
-static bool load_step(struct load *load, MPI_Count bytes)
+/* Returns false if the step belongs into a new round. most: bytes of a round. */
+static bool load_step(struct adi_load *load, MPI_Count bytes, MPI_Count most)
 {
-	bool fits = !load->steps || (load->steps < ROUND_STEPS && load->bytes + bytes <= ROUND_BYTES);
+	bool fits = !load->steps || (load->steps < ROUND_STEPS && load->bytes + bytes <= most);
 	if (!fits)
-		*load = (struct load){ 0 };
+		*load = (struct adi_load){ 0 };
 	load->steps++;
 	load->bytes += bytes;
 	return fits;
+}
+
+void adi_exchange_step(struct adi_schedule *schedule, struct adi_load *load, MPI_Count bytes)
+{
+	if (!load_step(load, bytes, ROUND_BYTES))
+		adi_schedule_round(schedule);
 }
 
 void adi_exchange(struct adi_schedule *schedule, const struct adi_comm *comm, const struct adi_blocks *send,
 		  const struct adi_blocks *receive)
 {
 	int peers = adi_peers(comm), n = peers > comm->size ? peers : comm->size;
-	struct load load = { 0 };
+	struct adi_load load = { 0 };
 	for (int step = 0; step < n; step++) {
 		int to = (comm->rank + step) % n, from = (comm->rank + n - step) % n;
 		if (!comm->inter && !step)
@@ -40,8 +43,7 @@ void adi_exchange(struct adi_schedule *schedule, const struct adi_comm *comm, co
 				  (from < peers ? adi_block_bytes(receive, from) : 0);
 		if (!bytes)
 			continue;
-		if (!load_step(&load, bytes))
-			adi_schedule_round(schedule);
+		adi_exchange_step(schedule, &load, bytes);
 		if (from < peers)
 			adi_block_receive(schedule, receive, from, from);
 		if (to < peers)
@@ -79,7 +81,7 @@ static MPI_Count copies_bytes(const struct adi_blocks *blocks, int n)
 		if (bytes > largest)
 			largest = bytes;
 	}
-	MPI_Count round = all < ROUND_BYTES ? all : ROUND_BYTES;
+	MPI_Count round = all < COPIES_BYTES ? all : COPIES_BYTES;
 	return round > largest ? round : largest;
 }
 
@@ -91,12 +93,12 @@ void adi_exchange_in_place(struct adi_schedule *schedule, const struct adi_comm 
 	char *copy = bytes ? adi_schedule_memory(schedule, bytes) : NULL;
 	if (!copy)
 		return;
-	struct load load = { 0 };
+	struct adi_load load = { 0 };
 	for (int step = 0; step < n; step++) {
 		int peer = (step + n - comm->rank) % n;
 		if (peer == comm->rank || !adi_block_bytes(blocks, peer))
 			continue;
-		if (!load_step(&load, adi_block_bytes(blocks, peer))) {
+		if (!load_step(&load, adi_block_bytes(blocks, peer), COPIES_BYTES)) {
 			exchange_copies(schedule, blocks, partner, steps, copy);
 			steps = 0;
 		}

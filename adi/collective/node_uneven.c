@@ -114,7 +114,13 @@ static void receive_long(struct adi_schedule *schedule, const struct side *recei
 		adi_schedule_receive(schedule, NULL, 0, adi_type_byte, from);
 }
 
-/* Sends and receives the long blocks, pairwise. All ranks call it, also after an error: others may wait for a block. */
+static MPI_Count bytes_with(const struct side *side, int rank, bool has_message)
+{
+	int i = has_message ? block_of(side, rank) : -1;
+	return i < 0 ? 0 : adi_block_bytes(side->blocks, i);
+}
+
+/* Sends and receives the long blocks. All ranks call it, also after an error: others may wait for a block. */
 static int exchange_long(struct adi_comm *comm, struct side send, struct side receive, const struct senders *senders, size_t limit)
 {
 	int n = comm->size, rank = comm->rank;
@@ -125,14 +131,16 @@ static int exchange_long(struct adi_comm *comm, struct side send, struct side re
 	struct adi_schedule *schedule = adi_schedule_new(comm);
 	if (!schedule)
 		return adi_error_no_schedule();
+	struct adi_load load = { 0 };
 	for (int step = 1; step < n; step++) {
 		int from = (rank + n - step) % n, to = (rank + step) % n;
-		if (senders_have(senders, from))
-			receive_long(schedule, &receive, from);
-		if (is_long(&send, to, limit))
-			adi_block_send(schedule, send.blocks, block_of(&send, to), to);
+		bool receives = senders_have(senders, from), sends = is_long(&send, to, limit);
 		if (send.blocks && receive.blocks)
-			adi_schedule_round(schedule);
+			adi_exchange_step(schedule, &load, bytes_with(&receive, from, receives) + bytes_with(&send, to, sends));
+		if (receives)
+			receive_long(schedule, &receive, from);
+		if (sends)
+			adi_block_send(schedule, send.blocks, block_of(&send, to), to);
 	}
 	return adi_schedule_wait(schedule);
 }

@@ -3,7 +3,7 @@
 # Gather, scatter, alltoall and neighbourhood collectives.
 . "$top_srcdir/test/adi/common.sh"
 need_mpirun
-for program in gathers alltoalls neighbors; do
+for program in gathers alltoalls neighbors rounds; do
 	with_ranks "1 2 5" "collective/$program"
 done
 with_ranks "1 2 5" collective/uneven

@@ -3,7 +3,7 @@
 
 EXTRA_DIST += %D%/kinds.h %D%/reference.h
 check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/crowded %D%/direct %D%/disagree %D%/disagree_late \
-	%D%/gathers %D%/neighbors %D%/orders %D%/schedules %D%/sequences %D%/two_level %D%/uneven
+	%D%/gathers %D%/neighbors %D%/orders %D%/rounds %D%/schedules %D%/sequences %D%/two_level %D%/uneven
 %C%_alltoalls_CPPFLAGS = $(adi_cppflags)
 %C%_alltoalls_LDADD = adi/libmpi_abi.la
 %C%_collectives_CPPFLAGS = $(adi_cppflags)
@@ -22,6 +22,8 @@ check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/crowded %D%/direct %D%/disag
 %C%_neighbors_LDADD = adi/libmpi_abi.la
 %C%_orders_CPPFLAGS = $(adi_cppflags)
 %C%_orders_LDADD = adi/libmpi_abi.la
+%C%_rounds_CPPFLAGS = $(adi_cppflags)
+%C%_rounds_LDADD = adi/libmpi_abi.la
 %C%_schedules_CPPFLAGS = $(adi_cppflags)
 %C%_schedules_LDADD = adi/libmpi_abi.la
 %C%_sequences_CPPFLAGS = $(adi_cppflags)
