@@ -597,6 +597,7 @@ struct rc_wire_pull {
 };
 struct rc_wire_pulled {
 	uint64_t next; /* worker: 0: there is no more; else the address to go on from, above that of the request */
+	uint64_t both; /* worker: a byte that the device had changed when a managed_push brought another value, or 0 */
 };
 struct rc_wire_rows { /* memory_alloc_pitch; its answer: u64 address, u64 pitch */
 	uint64_t width, height;

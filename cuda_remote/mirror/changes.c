@@ -186,20 +186,36 @@ static void store_at_once(uint8_t *to, uint8_t *twin, const uint8_t *from, size_
 
 #define BLOCK 64 /* compared at once */
 
-bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes)
+/* The other side has changed some of n bytes, at most BLOCK. Notes the first one that this side has changed to another value. */
+static void find_both(const uint8_t *to, const uint8_t *twin, const uint8_t *from, size_t n, uint64_t *both)
+{
+	uint8_t own[BLOCK];
+	if (*both || is_same(to, twin, n))
+		return;
+	take(own, to, n);
+	for (size_t i = 0; i < n && !*both; i++)
+		if (own[i] != twin[i] && from[i] != twin[i] && own[i] != from[i])
+			*both = (uint64_t)(uintptr_t)(to + i);
+}
+
+bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes, uint64_t *both)
 {
 	uint64_t offset = record->address - mirror->address, n = record->bytes;
 	if (record->address < mirror->address || offset >= mirror->size || n > mirror->size - offset)
 		return false;
 	uint8_t *to = memory_of(mirror) + offset, *twin = mirror->twin + offset;
 	if (((uintptr_t)to & 7) + n <= 8) {
+		find_both(to, twin, bytes, n, both);
 		store_at_once(to, twin, bytes, n);
 		return true;
 	}
 	for (; n >= BLOCK; n -= BLOCK, to += BLOCK, twin += BLOCK, bytes += BLOCK)
-		if (memcmp(bytes, twin, BLOCK))
+		if (memcmp(bytes, twin, BLOCK)) {
+			find_both(to, twin, bytes, BLOCK, both);
 			for (size_t i = 0; i < BLOCK; i += sizeof(uint64_t))
 				store_word(to + i, twin + i, bytes + i);
+		}
+	find_both(to, twin, bytes, n, both);
 	store_bytes(to, twin, bytes, n);
 	return true;
 }

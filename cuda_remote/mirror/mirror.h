@@ -69,8 +69,10 @@ bool mirror_differs(const struct mirror *mirror, uint64_t *first, uint64_t *last
 /* Reads the record at *at, and moves *at behind it. NULL: no record is left, or the record does not end before `end`. If all
  * records were read, *at is `end`. */
 const uint8_t *mirror_next(const uint8_t **at, const uint8_t *end, struct rc_wire_change *record);
-/* Stores the other side's changes; those that lie in one aligned word of 8 bytes, by one store. False: part of the record is outside of the mirror. */
-bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes);
+/* Stores the other side's changes; those that lie in one aligned word of 8 bytes, by one store. False: part of the record is
+ * outside of the mirror. If this side has changed one of the bytes too, to another value, this side's value is lost: *both is set
+ * to the address of the first such byte, unless *both has an address already. */
+bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes, uint64_t *both);
 
 /* ---- pages.c: which pages were written ---- */
 

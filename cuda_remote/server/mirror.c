@@ -16,6 +16,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror_table table;
+static uint64_t both; /* a byte that client and device have both changed, for the next answer to managed_pull; under the lock */
 
 static bool is_virtual(void)
 {
@@ -263,7 +264,7 @@ CUresult serve_managed_push(struct server_call *call)
 		const struct mirror *mirror = mirror_find(&table, record.address);
 		if (mirror && mirror->device)
 			result = device_mirror_store(mirror, &record, bytes);
-		else if (!mirror || !mirror_store(mirror, &record, bytes))
+		else if (!mirror || !mirror_store(mirror, &record, bytes, &both))
 			result = CUDA_ERROR_INVALID_VALUE;
 	}
 	CUresult flushed = device_mirror_flush();
@@ -314,11 +315,15 @@ CUresult serve_managed_pull(struct server_call *call)
 	if (result == CUDA_SUCCESS)
 		result = collect(args.from, &changes, &answer.next);
 	CUresult flushed = device_mirror_flush();
+	if (result == CUDA_SUCCESS)
+		result = flushed;
+	if (result == CUDA_SUCCESS) {
+		answer.both = both;
+		both = 0;
+	}
 	pthread_mutex_unlock(&lock);
 	if (is_virtual())
 		(void)driver.cuCtxSetCurrent(call->thread->current);
-	if (result == CUDA_SUCCESS)
-		result = flushed;
 	call->out_len = 0;
 	if (result != CUDA_SUCCESS)
 		return result;

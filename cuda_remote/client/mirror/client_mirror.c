@@ -36,6 +36,7 @@ struct state {
 	unsigned attached;
 	unsigned promoted; /* of pinned memory, in memory of the worker's host */
 	uint64_t bytes;    /* sum over its mirrors */
+	bool both;         /* program and device have both changed a byte of managed memory, and no call has said so; under the lock */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -407,16 +408,44 @@ CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t 
 
 /* ---- down ---- */
 
+/*
+ * Program and device have changed the byte at `address` to different values since both copies were equal, so one value is lost. In
+ * managed memory CUDA forbids this, as the device attribute says that the host must not use the memory while the device works: a
+ * call that waits returns an error. Mapped memory may be used by both, and the values may not matter: a line says it, once. Under
+ * the lock.
+ */
+static void changed_by_both(const struct rc_session *session, uint64_t address)
+{
+	static bool told;
+	const struct mirror *mirror = mirror_find(&table, address);
+	if (!mirror || mirror->owner != session)
+		return;
+	bool managed = !mirror->attached;
+	if (managed)
+		states[session->index].both = true;
+	if (told)
+		return;
+	told = true;
+	hr_log(HR_LOG_ERROR, "the program has changed %s memory at %#llx while work of a server on another host changed it too, "
+	       "and one of the two values is lost: the hosts share no memory, so that atomic operations of one do not reach the other. %s",
+	       managed ? "managed" : "pinned or attached", (unsigned long long)address,
+	       managed ? "As cudaDevAttrConcurrentManagedAccess is 0, the program must wait for the device first" :
+			 "The program should wait for the device first, or use a server on its own host");
+}
+
 /* Stores the records of an answer. False: the server may not send them. Under the lock. */
 static bool store(const struct rc_link *link, const uint8_t *at, const uint8_t *end)
 {
 	struct rc_wire_change record;
 	const uint8_t *bytes;
+	uint64_t both = 0;
 	while ((bytes = mirror_next(&at, end, &record))) {
 		const struct mirror *mirror = mirror_find(&table, record.address);
-		if (!mirror || mirror->owner != link->session || !mirror_store(mirror, &record, bytes))
+		if (!mirror || mirror->owner != link->session || !mirror_store(mirror, &record, bytes, &both))
 			return false;
 	}
+	if (both)
+		changed_by_both(link->session, both);
 	return at == end;
 }
 
@@ -436,6 +465,8 @@ static CUresult pull_part(struct rc_link *link, uint64_t *from)
 	memcpy(&answer, link->reply, sizeof answer);
 	if ((answer.next && answer.next <= *from) || !store(link, link->reply + sizeof answer, link->reply + link->reply_len))
 		return rc_link_broken(link, RC_CALL_managed_pull);
+	if (answer.both)
+		changed_by_both(link->session, answer.both);
 	*from = answer.next;
 	return CUDA_SUCCESS;
 }
@@ -500,6 +531,24 @@ static CUresult fetch_from_others(const struct rc_session *session)
 	return result;
 }
 
+/* Memory that the call was to free is free, so a later call returns the error. */
+static CUresult take_both(struct state *state, enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_memory_free:
+	case RC_CALL_pinned_free:
+	case RC_CALL_managed_free:
+		return CUDA_SUCCESS;
+	default:
+		break;
+	}
+	pthread_mutex_lock(&lock);
+	bool both = state->both;
+	state->both = false;
+	pthread_mutex_unlock(&lock);
+	return both ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
 CUresult rc_mirror_after(struct rc_link *link, enum rc_call function, uint64_t work)
 {
 	struct state *state = &states[link->session->index];
@@ -513,7 +562,7 @@ CUresult rc_mirror_after(struct rc_link *link, enum rc_call function, uint64_t w
 	if (result == CUDA_SUCCESS && function == RC_CALL_context_synchronize && work > fetched &&
 	    !__atomic_load_n(&link->session->several, __ATOMIC_SEQ_CST))
 		__atomic_compare_exchange_n(&state->fetched, &fetched, work, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	return result;
+	return result == CUDA_SUCCESS ? take_both(state, function) : result;
 }
 
 /* ---- host functions ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Managed memory of a server that is reached over TCP: what travels, and when. managed_far [CHANGES]: after all else, this number
- * of random changes by both sides is compared with a model. managed.c has the calls that are the same within a host.
+ * of random changes by both sides is compared with a model. managed_far both-managed | both-pinned: both sides change the same
+ * words at a time. managed.c has the calls that are the same within a host.
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -356,11 +357,46 @@ static void at_random(unsigned changes)
 	OK(cuMemFree(at(memory)));
 }
 
+/* The program changes words that a kernel changes too, and does not wait for the kernel. In managed memory that is an error of the
+ * next call that waits, and of no other one; in mapped memory a line says it. */
+static void changed_by_both(bool mapped)
+{
+	uint32_t *words;
+	if (mapped)
+		OK(cuMemHostAlloc((void **)&words, 16384, CU_MEMHOSTALLOC_DEVICEMAP));
+	else
+		words = managed(16384, CU_MEM_ATTACH_GLOBAL);
+	memset(words, 0, 16384);
+	increase(stream, &words[0], 1);
+	increase(stream, &words[3000], 1);
+	words[1] = 2; /* a neighbour */
+	words[3000] = 1; /* what the kernel writes, too */
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[0] == 1 && words[1] == 2 && words[3000] == 1);
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t *word = &words[i * 1000];
+		increase(stream, word, 0x111);
+		*word += 0x222;
+		EXPECT(cuStreamSynchronize(stream), mapped ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+		OK(cuStreamSynchronize(stream));
+		increase(stream, word, 1);
+		OK(cuStreamSynchronize(stream));
+	}
+	if (mapped)
+		OK(cuMemFreeHost(words));
+	else
+		OK(cuMemFree(at(words)));
+}
+
 int main(int argc, char **argv)
 {
 	context = start();
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	if (argc > 1 && !strncmp(argv[1], "both-", 5)) {
+		changed_by_both(!strcmp(argv[1] + 5, "pinned"));
+		return 0;
+	}
 	kernel("wait"); /* loaded before a stream is held */
 	pages_travel_alone();
 	host_functions(false);

@@ -9,6 +9,11 @@ remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory"
 timeout 120 "$build/test/cuda/remote/managed_far" || fail "managed memory of another host"
+for kind in managed "pinned or attached"; do
+	timeout 60 "$build/test/cuda/remote/managed_far" "both-${kind%% *}" 2>"$folder/said" || fail "changes of both sides, $kind: $(cat "$folder/said")"
+	[ "$(grep -c "the program has changed $kind memory at 0x[0-9a-f]* while .* one of the two values is lost" "$folder/said")" = 1 ] ||
+		fail "changes of both sides are not named once: $(cat "$folder/said")"
+done
 timeout 120 "$build/test/cuda/remote/mapped" far || fail "mapped memory of another host"
 HEADRACE_MAP_HOST_MEMORY=1 timeout 120 "$build/test/cuda/remote/mapped" all || fail "pinned memory as mapped memory"
 for how in pinned registered; do

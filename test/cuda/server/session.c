@@ -368,6 +368,40 @@ static CUresult push(uint64_t address, uint64_t bytes, size_t sent, uint8_t valu
 	return told();
 }
 
+static void device_sets(uint64_t address, uint8_t value)
+{
+	struct rc_args_cuMemsetD8_v2 args = { .dstDevice = address, .N = 4, .uc = value };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_cuMemsetD8_v2, context, &args, sizeof args, NULL, 0));
+	struct rc_wire_context whole = { rc_handle_make(RC_KIND_CONTEXT, context, 1) };
+	CHECK(raw_call(&raw, ++number, RC_CALL_context_synchronize, context, &whole, sizeof whole, NULL, 0) == CUDA_SUCCESS);
+}
+
+/* What the next answer to managed_pull says of bytes that client and device have both changed. */
+static uint64_t both_changed(void)
+{
+	struct rc_wire_pull pull = { 0 };
+	struct rc_wire_pulled answer;
+	CHECK(raw_call(&raw, ++number, RC_CALL_managed_pull, context, &pull, sizeof pull, NULL, 0) == CUDA_SUCCESS);
+	CHECK(raw.results_len >= sizeof answer);
+	memcpy(&answer, raw.results, sizeof answer);
+	return answer.both;
+}
+
+/* A change of the client that meets one of the device, which the client has not fetched. */
+static void changed_by_both(uint64_t base)
+{
+	device_sets(base + 100, 5);
+	CHECK(push(base + 96, 4, 4, 7) == CUDA_SUCCESS && push(base + 104, 40, 40, 7) == CUDA_SUCCESS && !both_changed());
+	device_sets(base + 100, 6);
+	CHECK(push(base + 98, 4, 4, 8) == CUDA_SUCCESS && both_changed() == base + 100 && !both_changed());
+	device_sets(base + 140, 9);
+	CHECK(push(base, 4096, 4096, 9) == CUDA_SUCCESS && !both_changed()); /* both have set the same value */
+	device_sets(base + 140, 10);
+	CHECK(push(base, 4096, 4096, 11) == CUDA_SUCCESS && both_changed() == base + 140 && !both_changed());
+	device_sets(base + 4092, 10);
+	CHECK(push(base + 4000, 95, 95, 12) == CUDA_SUCCESS && both_changed() == base + 4092);
+}
+
 static CUresult free_by(enum rc_call call, uint64_t address)
 {
 	struct rc_wire_address args = { address };
@@ -400,6 +434,7 @@ static void managed(void)
 		CHECK(raw_call(&raw, ++number, RC_CALL_managed_pull, context, &pull, sizeof pull, NULL, 0) == CUDA_SUCCESS);
 		CHECK(raw.results_len == sizeof(struct rc_wire_pulled)); /* the device has changed nothing */
 	}
+	changed_by_both(base);
 	CHECK(free_by(RC_CALL_memory_free, base) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(free_by(RC_CALL_managed_free, base + 4096) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(free_by(RC_CALL_managed_free, base + 8192) == CUDA_ERROR_INVALID_VALUE);
