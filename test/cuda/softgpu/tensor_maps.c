@@ -5,6 +5,8 @@
  */
 #include "driver.h"
 
+#include <stdbool.h>
+
 #define BYTES 16384
 
 /* A kernel for tensors of so many dimensions: what is done between shared memory and the tensor, of 128 threads. */
@@ -32,7 +34,7 @@ static CUmodule module_new(unsigned rank, const char *target, const char *operat
 		"OUT: add.u32 %%r10, %%r6, %%r9; cvt.u64.u32 %%a2, %%r9; add.u64 %%a2, %%a2, %%a0;\n"
 		"ld.shared.b32 %%r11, [%%r10]; st.global.b32 [%%a2], %%r11; add.u32 %%r9, %%r9, 512;\n"
 		"setp.lt.u32 %%p1, %%r9, 16384; @%%p1 bra OUT; ret;\n}\n";
-	char operands[64] = "", body[1024], all[8192];
+	char operands[64] = "", body[4096], all[8192];
 	for (unsigned i = 0; i < rank; i++)
 		snprintf(operands + strlen(operands), sizeof operands - strlen(operands), "%s%%r%u", i ? "," : "",
 			 i + 1);
@@ -335,6 +337,62 @@ static void a_maps_address_is_replaced(void)
 	OK(cuModuleUnload(module));
 }
 
+/*
+ * A kernel makes of the map of one tensor that of another one: in shared memory, by a copy to global memory, there, and by a
+ * generic address. It is then the map that the driver makes of the other tensor, and a tile of that one is loaded.
+ */
+static void a_kernel_changes_a_map(void)
+{
+	/* $ stands for a percent sign. */
+	static const char *const text =
+		"{ .shared .align 128 .b8 own[128]; .reg .b32 s<3>; .reg .b64 m<4>; .reg .pred q;\n"
+		"mov.u32 s0, own; mov.u32 s1, s0; mov.b64 m0, $a1;\n"
+		"COPY: ld.b64 m1, [m0]; st.shared.b64 [s1], m1; add.u64 m0, m0, 8; add.u32 s1, s1, 8; add.u32 s2, s0, 128;\n"
+		"setp.lt.u32 q, s1, s2; @q bra COPY; add.u64 m2, $a0, 16384; cvt.u64.u32 m3, s0; mov.b64 m0, %llu;\n"
+		"mov.u32 s1, 90; bar.sync 0;\n"
+		"@$p0 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [m3], m0;\n"
+		"@$p0 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [s0], 0, s1;\n"
+		"@$p0 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [s0], 4, 1;\n"
+		"@$p0 tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [m3], 3, 0; bar.sync 0;\n"
+		"setp.lt.u32 q, $r8, 32;\n"
+		"@q tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [m2], [s0], 128;\n"
+		"@$p0 tensormap.replace.tile.global_stride.global.b1024.b64 [m2], 0, 448; cvta.global.u64 m1, m2;\n"
+		"@$p0 tensormap.replace.tile.global_dim.b1024.b32 [m1], 1, 50;\n"
+		"fence.proxy.tensormap::generic.acquire.gpu [m1], 128;\n"
+		"@$p0 cp.async.bulk.prefetch.tensor.$ud.L2.global.tile [m1, {$s}];\n"
+		"@$p0 cp.async.bulk.tensor.$ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+		" [$r6], [m1, {$s}], [$r7]; }\n"
+		"WAIT: mbarrier.try_wait.parity.shared.b64 $p2, [$r7], 0; @!$p2 bra WAIT;";
+	const int32_t at[5] = { 80, 45 };
+	char with_address[2048], operation[4096];
+	unsigned char want[BYTES];
+	CUtensorMap map, changed;
+	size_t n = 0;
+	shape_t other = plain;
+	other.dimensions[0] = 90;
+	other.dimensions[1] = 50;
+	other.strides[0] = 448;
+	prepare();
+	OK(encode(&map, &plain, tensor));
+	OK(encode(&changed, &other, tensor + 4096));
+	snprintf(with_address, sizeof with_address, text, (unsigned long long)tensor + 4096);
+	for (const char *each = with_address; *each; each++) {
+		bool percent = *each == '$', doubled = percent && strncmp(each, "$ud.", 4) && strncmp(each, "$s}", 3);
+		operation[n++] = percent ? '%' : *each;
+		if (doubled)
+			operation[n++] = '%';
+	}
+	operation[n] = 0;
+	CUmodule module = module_new(2, "sm_90a", operation);
+	OK(run(module, &map, out, tile_bytes(&other), at));
+	CHECK(!memcmp(bytes_at(out) + BYTES, &changed, sizeof changed));
+	tensor += 4096;
+	expect_tile(&other, at, want);
+	tensor -= 4096;
+	CHECK(!memcmp(want, bytes_at(out), BYTES));
+	OK(cuModuleUnload(module));
+}
+
 #define REFUSED(field, value, wanted)                          \
 	do {                                                   \
 		shape_t shape_ = plain;                        \
@@ -410,6 +468,10 @@ static void faults_are_found(void)
 	check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, &long_rows, 2, 0, STORE);
 	check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, &large, 2, 0, LOAD); /* more than there is of shared memory */
 	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, &line, 1, 0, REDUCE("add")); /* of bytes */
+	/* The map is a parameter, which a kernel cannot change; and no place for a map. */
+	check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, &plain, 2, 0, "tensormap.replace.tile.global_address.b1024.b64 [%%a1], %%a0;");
+	check_fault(CUDA_ERROR_MISALIGNED_ADDRESS, &plain, 2, 0,
+		    "tensormap.replace.tile.global_dim.global.b1024.b32 [%%a0+8], 0, %%r0;");
 	/* Bits are combined in words of 32 and 64 of them alone. */
 	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, &line, 1, 0, REDUCE("and"));
 	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, &halves, 1, 0, REDUCE("or"));
@@ -431,6 +493,7 @@ int main(void)
 	swizzled_chunks_are_where_the_guide_says();
 	tiles_are_stored_inside_the_tensor_alone();
 	a_maps_address_is_replaced();
+	a_kernel_changes_a_map();
 	what_cannot_be_is_refused();
 	faults_are_found();
 	return 0;

@@ -8,9 +8,11 @@
 #include "cuda_remote/softgpu/exec/async/mbarrier.h"
 #include "cuda_remote/softgpu/tensor_map.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define CHUNK 16
+#define MAP_ALIGN 64
 #define ROW_MAX (256 * 8)
 #define SHARED_ALIGN 128
 
@@ -40,9 +42,9 @@ static bool map_valid(const softgpu_tensor_map_t *map, uint32_t rank)
 	    map->element != tensor_type_bytes((CUtensorMapDataType)map->type) || map->box[0] * map->element % CHUNK)
 		return false;
 	for (uint32_t i = 0; i < rank; i++)
-		if (!map->box[i] || map->box[i] > 256 || !map->steps[i])
+		if (!map->box[i] || map->box[i] > 256 || !map->steps[i] || (i && map->strides[i - 1] % CHUNK))
 			return false;
-	return true;
+	return map->address % CHUNK == 0;
 }
 
 static bool reduction_of(const struct tile *tile, enum atomic_op op, uint32_t *variant)
@@ -150,7 +152,7 @@ static bool read_map(struct tile *tile)
 {
 	const struct insn *insn = tile->insn;
 	uint64_t where = operand(tile, 0);
-	if (where % 64)
+	if (where % MAP_ALIGN)
 		return fault(tile, CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned tensor map", where);
 	const char *map = memory_translate(tile->warp, (int)tile->lane, where, sizeof tile->map, false);
 	if (!map)
@@ -228,4 +230,53 @@ const struct insn *op_tensor(struct warp *warp, const struct insn *insn)
 			return NULL;
 	}
 	return insn + 2;
+}
+
+/* The host address of a map that is changed or copied; NULL after a fault. */
+static char *map_memory(const struct tile *tile, enum access_space space, uint64_t where, bool write)
+{
+	char *map = NULL;
+	if (where % MAP_ALIGN)
+		fault(tile, CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned tensor map", where);
+	else if (!(map = memory_translate_in(tile->warp, tile->lane, space, where, sizeof(CUtensorMap), write)))
+		fault(tile, CUDA_ERROR_ILLEGAL_ADDRESS, "tensor map outside every allocation", where);
+	else if (tile->warp->block->launch->check && !check_touch(tile->warp, tile->insn, tile->lane, space, where,
+								  sizeof(CUtensorMap), write ? CHECK_WRITE : CHECK_READ))
+		return NULL;
+	return map;
+}
+
+/* Whether the map is one is checked when a copy uses it, as a program may change its fields in any order. */
+static bool change_map(const struct tile *tile)
+{
+	const struct insn *insn = tile->insn;
+	char *map = map_memory(tile, (enum access_space)insn->slot, operand(tile, 0), true);
+	if (!map)
+		return false;
+	if (insn->count == TENSOR_MAP_COPY) {
+		const char *from = map_memory(tile, ACCESS_SHARED, operand(tile, 1), false);
+		if (from)
+			memcpy(map, from, sizeof(CUtensorMap));
+		return from;
+	}
+	if (insn->count == TENSOR_MAP_DIMENSION) {
+		uint32_t last = ((const uint32_t *)operand_row(tile->warp, insn->r[1]))[tile->lane] - 1;
+		memcpy(map + offsetof(softgpu_tensor_map_t, last) + insn->size * sizeof last, &last, sizeof last);
+		return true;
+	}
+	uint64_t value = operand(tile, 1);
+	size_t field = insn->count == TENSOR_MAP_ADDRESS ? offsetof(softgpu_tensor_map_t, address) :
+							   offsetof(softgpu_tensor_map_t, strides) + insn->size * sizeof value;
+	memcpy(map + field, &value, sizeof value);
+	return true;
+}
+
+const struct insn *op_tensormap(struct warp *warp, const struct insn *insn)
+{
+	for_each_lane(lane, warp->mask) {
+		const struct tile tile = { .warp = warp, .insn = insn, .lane = lane };
+		if (!change_map(&tile))
+			return NULL;
+	}
+	return insn + 1;
 }

@@ -18,4 +18,13 @@ enum tensor_copy { TENSOR_LOAD, TENSOR_STORE, TENSOR_REDUCE };
  */
 insn_handler op_tensor;
 
+/* What changes a tensor map in memory: tensormap.replace of one field, or tensormap.cp_fenceproxy. */
+enum tensor_map_change { TENSOR_MAP_ADDRESS, TENSOR_MAP_DIMENSION, TENSOR_MAP_STRIDE, TENSOR_MAP_COPY };
+
+/*
+ * r[0] the map (64-bit row); r[1] the new value (32 bits for a dimension, else 64), or the address in shared memory that
+ * is copied from; count: an enum tensor_map_change; slot: the map's space; size: the dimension or the stride.
+ */
+insn_handler op_tensormap;
+
 #endif

@@ -90,6 +90,7 @@ static const struct {
 	{ "mapa", decode_mapa, false },
 	{ "getctarank", decode_getctarank, false },
 	{ "cp", decode_cp, false },
+	{ "tensormap", decode_tensormap, false },
 	{ "mbarrier", decode_mbarrier, true },
 	{ "mma", decode_mma, true },
 	{ "wmma", decode_wmma, true },

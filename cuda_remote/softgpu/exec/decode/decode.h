@@ -133,8 +133,8 @@ void decode_async_access(struct decoder *decoder, void (*access)(struct decoder 
 /* Operand n, an address with an offset, as one row of 64 bits. */
 struct value decode_whole_address(struct decoder *decoder, uint32_t n, enum access_space space);
 
-/* decode_tensor.c: copies by a tensor map */
-void decode_tensor(struct decoder *decoder);
+/* decode_tensor.c: copies by a tensor map; changes of one */
+void decode_tensor(struct decoder *decoder), decode_tensormap(struct decoder *decoder);
 
 /* decode_matrix.c: mma, wmma, wgmma, ldmatrix, stmatrix, movmatrix */
 void decode_mma(struct decoder *decoder), decode_wmma(struct decoder *decoder), decode_wgmma(struct decoder *decoder),

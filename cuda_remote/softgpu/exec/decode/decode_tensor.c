@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and the prefetch, of tiles. */
+/* cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and the prefetch, of tiles; tensormap.replace and .cp_fenceproxy. */
 #include "cuda_remote/softgpu/exec/decode/decode.h"
 #include "cuda_remote/softgpu/exec/async/tensor.h"
 #include "cuda_remote/softgpu/tensor_map.h"
@@ -101,4 +101,76 @@ void decode_tensor(struct decoder *decoder)
 	if (multicast)
 		operands[3] = decode_source(decoder, decode_operand(decoder, 3), 'h');
 	emit(decoder, reduce ? TENSOR_REDUCE : load ? TENSOR_LOAD : TENSOR_STORE, words.rank, operands, coordinates);
+}
+
+/* ---- tensormap */
+
+static void check_map_words(struct decoder *decoder, const char *const *known)
+{
+	for (uint32_t i = 0; i < decoder->statement->modifiers; i++) {
+		const char *const *word = known;
+		while (*word && !ptx_text_is(decoder->statement->modifier[i], *word))
+			word++;
+		if (!*word)
+			decode_unsupported(decoder, "this change of a tensor map");
+	}
+}
+
+static uint32_t map_number(struct decoder *decoder, uint32_t n, uint32_t least, uint32_t most)
+{
+	const struct ptx_operand *operand = decode_operand(decoder, n);
+	if (operand->kind != PTX_OPERAND_INTEGER || (uint64_t)operand->value < least || (uint64_t)operand->value > most)
+		decode_invalid(decoder, "expected another number");
+	return (uint32_t)operand->value;
+}
+
+static void emit_map_change(struct decoder *decoder, enum tensor_map_change change, enum access_space space,
+			    const struct value *operands, uint32_t which)
+{
+	struct draft *draft = decode_emit(decoder, op_tensormap);
+	decode_use(draft, 0, operands[0]);
+	decode_use(draft, 1, operands[1]);
+	draft->insn.count = (uint8_t)change;
+	draft->insn.slot = (uint8_t)space;
+	draft->insn.size = (uint8_t)which;
+}
+
+/* [map in global memory], [map in shared memory], 128. A map is read at each copy that uses it, so the fence is left out. */
+static void decode_map_copy(struct decoder *decoder)
+{
+	static const char *const words[] = { ".cp_fenceproxy", ".global", ".shared::cta", ".tensormap::generic", ".release",
+					     ".cta", ".cluster", ".gpu", ".sys", ".sync", ".aligned", NULL };
+	check_map_words(decoder, words);
+	decode_operand_count(decoder, 3, 3);
+	map_number(decoder, 2, sizeof(CUtensorMap), sizeof(CUtensorMap));
+	const struct value operands[] = { decode_whole_address(decoder, 0, ACCESS_GLOBAL),
+					  decode_whole_address(decoder, 1, ACCESS_SHARED) };
+	emit_map_change(decoder, TENSOR_MAP_COPY, ACCESS_GLOBAL, operands, 0);
+}
+
+/* [map]{, dimension or stride}, new value */
+void decode_tensormap(struct decoder *decoder)
+{
+	static const char *const words[] = { ".replace", ".tile", ".global_address", ".global_dim", ".global_stride",
+					     ".global", ".shared::cta", ".b1024", ".b32", ".b64", NULL };
+	if (decode_has(decoder, ".cp_fenceproxy")) {
+		decode_map_copy(decoder);
+		return;
+	}
+	check_map_words(decoder, words);
+	enum tensor_map_change change = decode_has(decoder, ".global_address") ? TENSOR_MAP_ADDRESS :
+					decode_has(decoder, ".global_dim")     ? TENSOR_MAP_DIMENSION :
+										 TENSOR_MAP_STRIDE;
+	bool narrow = change == TENSOR_MAP_DIMENSION, one = change == TENSOR_MAP_ADDRESS;
+	if (!decode_has(decoder, ".tile") || !decode_has(decoder, ".b1024") || !decode_has(decoder, narrow ? ".b32" : ".b64") ||
+	    one + narrow + decode_has(decoder, ".global_stride") != 1)
+		decode_invalid(decoder, "expected one field of a tensor map and its type");
+	enum access_space space = decode_has(decoder, ".global")      ? ACCESS_GLOBAL :
+				  decode_has(decoder, ".shared::cta") ? ACCESS_SHARED :
+									ACCESS_GENERIC;
+	decode_operand_count(decoder, one ? 2 : 3, one ? 2 : 3);
+	uint32_t which = one ? 0 : map_number(decoder, 1, 0, TENSOR_RANK_MAX - (narrow ? 1 : 2));
+	const struct value operands[] = { decode_whole_address(decoder, 0, space),
+					  decode_source(decoder, decode_operand(decoder, one ? 1 : 2), narrow ? 'w' : 'l') };
+	emit_map_change(decoder, change, space, operands, which);
 }

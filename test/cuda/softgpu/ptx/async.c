@@ -477,7 +477,7 @@ END_TEST
 START_TEST(what_is_not_built_does_not_load)
 {
 	static const char *const bodies[] = {
-		"tensormap.replace.tile.global_address.global.b1024.b64 [%a0], %a0; mov.b32 %w0, 0;",
+		"tensormap.replace.tile.element_stride.global.b1024.b32 [%a0], 0, %w0; mov.b32 %w0, 0;",
 		"multimem.ld_reduce.relaxed.gpu.global.add.u32 %w0, [%a0];",
 		("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%w2], [%a0, "
 		 "{%w1, %w1, %w1}], [bar], {%h1}; mov.b32 %w0, 0;"),
@@ -493,6 +493,11 @@ START_TEST(what_is_not_built_does_not_load)
 		snprintf(text, sizeof text, "%s%s%s%s", HEAD("8.4", "sm_90"), before, bodies[n], after);
 		ck_assert_int_eq(load_text(text, &program), CUDA_ERROR_NOT_SUPPORTED);
 	}
+	/* A map has five dimensions and four strides. */
+	ck_assert_int_eq(load_text(HEAD("8.4", "sm_90a") KERNEL(
+		"tensormap.replace.tile.global_dim.global.b1024.b32 [%a0], 5, %w1;"), &program), CUDA_ERROR_INVALID_PTX);
+	ck_assert_int_eq(load_text(HEAD("8.4", "sm_90a") KERNEL(
+		"tensormap.replace.tile.global_stride.global.b1024.b64 [%a0], 4, %a1;"), &program), CUDA_ERROR_INVALID_PTX);
 	ck_assert_int_eq(load_text(HEAD("8.4", "sm_90")
 		".visible .entry k() .explicitcluster .reqnctapercluster 4, 5, 1 { ret; }", &program),
 		CUDA_ERROR_NOT_SUPPORTED);
