@@ -306,7 +306,8 @@ static void execute(struct server_thread *thread)
 		       rc_call_names[thread->head.function], (int)result);
 	if (!(call.flags & RC_CALL_WAIT))
 		return;
-	if (server_entries[thread->head.function].mode == SERVER_SYNC)
+	/* A failure may be that of a kernel, whose assertions have printed, and the program may end without another call. */
+	if (server_entries[thread->head.function].mode == SERVER_SYNC || result != CUDA_SUCCESS)
 		server_output_ship(thread); /* if the connection fails, thread->error is set */
 	if (result != CUDA_SUCCESS)
 		call.out_len = 0;

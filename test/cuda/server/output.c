@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints from the device: three lines by printf, long ones, then an assertion that two threads of three fail. The driver is
- * the software GPU itself. */
+/* Prints from the device: three lines by printf, long ones, then an assertion that two threads of three fail. With an argument: one
+ * line, and the assertion, which an allocation reports. The driver is the software GPU itself. */
 #include "test/cuda/softgpu/driver.h"
 
 static const char ptx[] =
@@ -54,8 +54,22 @@ static void print_long_texts(CUfunction say)
 	}
 }
 
-int main(void)
+/* The call that returns the failure is none that waits for work, and the program makes no other one after it. */
+static void failure_is_found_by_an_allocation(CUfunction print, CUfunction check)
 {
+	CUdeviceptr memory;
+	CUresult result;
+	OK(cuLaunchKernel(print, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	OK(cuLaunchKernel(check, 1, 1, 1, 3, 1, 1, 0, NULL, NULL, NULL));
+	do
+		result = cuMemAlloc(&memory, 64 << 20);
+	while (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY);
+	EXPECT(result, CUDA_ERROR_ASSERT);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argv;
 	CUmodule module;
 	CUfunction print, check, say;
 	start();
@@ -63,6 +77,10 @@ int main(void)
 	OK(cuModuleGetFunction(&print, module, "print"));
 	OK(cuModuleGetFunction(&check, module, "check"));
 	OK(cuModuleGetFunction(&say, module, "say"));
+	if (argc > 1) {
+		failure_is_found_by_an_allocation(print, check);
+		return 0;
+	}
 	for (int i = 0; i < 3; i++) {
 		OK(cuLaunchKernel(print, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 		OK(cuCtxSynchronize());

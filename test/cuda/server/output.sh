@@ -17,5 +17,8 @@ for thread in 0 1 2; do
 	count=$(grep -c "thread: \[$thread,0,0\] Assertion" "$folder/err")
 	[ "$count" = $((thread != 1)) ] || fail "$count lines of thread $thread"
 done
+timeout 100 "$build/test/cuda/server/output" allocation >"$folder/out" 2>"$folder/err" || fail "$(cat "$folder/err" "$folder/log")"
+[ "$(cat "$folder/out")" = 'line from GPU' ] || fail "before a failing allocation stdout is: $(cat "$folder/out")"
+[ "$(grep -c "thread: \[[02],0,0\] Assertion" "$folder/err")" = 2 ] || fail "after a failing allocation stderr is: $(cat "$folder/err")"
 grep 'Assertion' "$folder/log" && fail "the assertion is in the daemon's log"
 exit 0
