@@ -183,8 +183,12 @@ void decode_mbarrier(struct decoder *decoder)
 /* Copies are complete when they are issued, so the thread arrives for them at once. */
 static void decode_copies_arrive(struct decoder *decoder)
 {
-	enum access_space space = is_shared(decoder) ? ACCESS_SHARED : ACCESS_GENERIC;
 	decode_operand_count(decoder, 1, 1);
+	/* libcu++ names no state space and gives the address in shared memory, in 32 bits, which ptxas takes. */
+	const struct ptx_operand *operand = decode_operand(decoder, 0), *base = operand->first;
+	bool narrow = operand->kind == PTX_OPERAND_ADDRESS && base && base->kind == PTX_OPERAND_REGISTER &&
+		      decode_register_size(decoder, base->number) == 4;
+	enum access_space space = is_shared(decoder) || narrow ? ACCESS_SHARED : ACCESS_GENERIC;
 	struct address address = decode_address(decoder, decode_operand(decoder, 0), space);
 	/* Without .noinc, PTX increments the pending count first, so the arrival changes nothing; but the object must
 	 * exist. */

@@ -179,19 +179,28 @@ START_TEST(arrays_of_modules_are_aligned_for_vectors_and_bulk_copies)
 }
 END_TEST
 
+#define ARRIVING(counted, other) KERNEL( \
+	"@!%p1 bra READY; mbarrier.init.shared.b64 [bar], 64; mbarrier.init.shared.b64 [bar+8], 64; READY: " \
+	"bar.sync 0; mov.u32 %w6, bar;\n" \
+	"cp.async.ca.shared.global [%w3], [%a2], 4; cp.async.mbarrier.arrive.noinc" counted "; " \
+	"cp.async.mbarrier.arrive" other ";\n" \
+	"WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra WAIT; " \
+	"mbarrier.test_wait.parity.shared.b64 %p4, [bar+8], 0;\n" \
+	"xor.b32 %w4, %w3, 4; ld.shared.b32 %w0, [%w4]; selp.u32 %w5, 1, 0, %p4; add.u32 %w0, %w0, %w5;")
+
 START_TEST(copies_arrive_at_an_mbarrier)
 {
-	/* The arrivals for the copies are counted in the first, and count by themselves in the second. */
-	struct memory memory = run_well(KERNEL(
-		"@!%p1 bra READY; mbarrier.init.shared.b64 [bar], 64; mbarrier.init.shared.b64 [bar+8], 64; READY: "
-		"bar.sync 0;\n"
-		"cp.async.ca.shared.global [%w3], [%a2], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; "
-		"cp.async.mbarrier.arrive.shared.b64 [bar+8];\n"
-		"WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra WAIT; "
-		"mbarrier.test_wait.parity.shared.b64 %p4, [bar+8], 0;\n"
-		"xor.b32 %w4, %w3, 4; ld.shared.b32 %w0, [%w4]; selp.u32 %w5, 1, 0, %p4; add.u32 %w0, %w0, %w5;"), 64);
-	for (uint32_t t = 0; t < 64; t++)
-		ck_assert_uint_eq(memory.out[t], memory.in[t ^ 1]);
+	/* The arrivals for the copies are counted in the first, and count by themselves in the second. An address of 32 bits
+	 * without a state space is one in shared memory. */
+	static const char *const texts[] = {
+		ARRIVING(".shared.b64 [bar]", ".shared.b64 [bar+8]"),
+		ARRIVING(".b64 [%w6]", ".b64 [%w6+8]"),
+	};
+	for (size_t n = 0; n < sizeof texts / sizeof *texts; n++) {
+		struct memory memory = run_well(texts[n], 64);
+		for (uint32_t t = 0; t < 64; t++)
+			ck_assert_uint_eq(memory.out[t], memory.in[t ^ 1]);
+	}
 }
 END_TEST
 
