@@ -94,6 +94,8 @@ void rc_peer_end(struct rc_peer_op *op, CUresult result)
 
 /* ---- reports ---- */
 
+enum { SOURCE, TARGET }; /* the parts of a direct operation */
+
 enum step { STEP_NONE, STEP_START, STEP_END };
 
 /* What the calling thread has to do next, as nothing is left to wait for. Under the lock. */
@@ -167,10 +169,23 @@ static unsigned part_of_report(const struct rc_peer_op *op, const struct rc_sess
 	return i < op->parts && part->session == session && part->tells && !part->told ? i : RC_PEER_PARTS;
 }
 
+static void post_flush(struct rc_session *session);
+
+/* A session that may keep its report of an operation whose link has failed at the other side, or NULL. The bytes may have arrived
+ * before, and the worker keeps reports of success. Under the lock. */
+static struct rc_session *keeper_of_report(const struct rc_peer_op *op)
+{
+	const struct rc_peer_part *part = op->part;
+	if (!op->direct || !op->posted || !op->moving || (!part[SOURCE].link_failed && !part[TARGET].link_failed))
+		return NULL;
+	return !part[SOURCE].told ? part[SOURCE].session : !part[TARGET].told ? part[TARGET].session : NULL;
+}
+
 /* A server's report. It may name only gates of its own session, each once. */
 static void on_report(const struct rc_session *session, const struct rc_wire_peer_state *state)
 {
 	enum step step = STEP_NONE;
+	struct rc_session *keeper = NULL;
 	pthread_mutex_lock(&lock);
 	struct rc_peer_op *op = find(state->gate / RC_PEER_PARTS);
 	unsigned i = op ? part_of_report(op, session, (unsigned)(state->gate % RC_PEER_PARTS)) : RC_PEER_PARTS;
@@ -183,8 +198,11 @@ static void on_report(const struct rc_session *session, const struct rc_wire_pee
 		if (op->result == CUDA_SUCCESS && !part->link_failed)
 			op->result = (CUresult)state->result;
 		step = next_step(op);
+		keeper = keeper_of_report(op);
 	}
 	pthread_mutex_unlock(&lock);
+	if (keeper)
+		post_flush(keeper);
 	take_step(op, step);
 }
 
@@ -381,8 +399,6 @@ static bool op_post(struct rc_peer_op *op, CUresult *result)
 
 /* ---- direct operations ---- */
 
-enum { SOURCE, TARGET };
-
 /* A direct operation, as the call sends it to the two workers. */
 struct direct {
 	struct rc_peer_op op;
@@ -466,8 +482,11 @@ static enum step direct_post(struct rc_peer_op *op, const struct direct *d, CUre
 	if (op->result == CUDA_SUCCESS)
 		op->result = other;
 	op->posted = true;
+	struct rc_session *keeper = keeper_of_report(op);
 	enum step step = next_step(op);
 	pthread_mutex_unlock(&lock);
+	if (keeper)
+		post_flush(keeper);
 	*result = other;
 	return step; /* if there is none, the operation may have ended */
 }

@@ -4,6 +4,7 @@
  *	peer_links count     how many bytes a copy costs the client; its servers must be reached over TCP
  *	peer_links midway    says "copying" and copies without end between three servers, until the second one is lost; then
  *	                     what is left must work
+ *	peer_links cut       the connection from the first server's worker to the second's is cut in the second copy, of 4 MB
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -150,6 +151,30 @@ static void midway(void)
 	expect(2);
 }
 
+/* ---- a link that fails ---- */
+
+static void expect_words(int device, uint32_t value)
+{
+	OK(cuMemcpyDtoH(back, memory[device], BYTES));
+	for (uint32_t i = 0; i < BYTES / 4; i++)
+		CHECK(back[i] == value);
+}
+
+/* No call returns an error, and the stream does not go on before the copy is made. */
+static void cut(void)
+{
+	set_up(2);
+	use(0);
+	for (uint32_t round = 1; round <= 4; round++) {
+		OK(cuMemsetD32Async(memory[0], round, BYTES / 4, streams[0]));
+		OK(cuMemcpyAsync(memory[1], memory[0], BYTES, streams[0]));
+		OK(cuMemsetD32Async(memory[0], round + 100, BYTES / 4, streams[0]));
+		OK(cuStreamSynchronize(streams[0]));
+		expect_words(1, round);
+		expect_words(0, round + 100);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	OK(cuInit(0));
@@ -157,6 +182,8 @@ int main(int argc, char **argv)
 		count();
 	else if (argc == 2 && !strcmp(argv[1], "midway"))
 		midway();
+	else if (argc == 2 && !strcmp(argv[1], "cut"))
+		cut();
 	else
 		return 2;
 	free(there);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copies from worker to worker: every version, over shared memory, TCP and encrypted TCP; the bytes that the client sends and
-# receives; a server that dies in the middle; and servers that cannot reach each other.
+# receives; a server that dies in the middle; servers that cannot reach each other; and a link that fails.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 headraced=$build/cuda_remote/server/headraced
 peer=$build/test/cuda/remote/peer
@@ -116,6 +116,22 @@ if unshare -n true 2>/dev/null; then
 	[ "$(grep -c 'by way of this process' "$folder/err")" = 4 ] || fail "not one line for each pair: $(cat "$folder/err")"
 	stop_three
 fi
+
+# ---- a link that fails in a copy; the client's connections carry too few bytes to be cut
+
+for transport in shm tcp; do
+	export HEADRACE_TRANSPORT=$transport
+	remote_start
+	list=$HEADRACE_SERVER
+	headraced=$build/test/cuda/remote/headraced-faults
+	HR_FAULTS=cut_get_at=6000000 remote_start_another second
+	headraced=$build/cuda_remote/server/headraced
+	HEADRACE_PEER=3b HEADRACE_SERVER=$list,$another timeout 100 "$links" cut 2>"$folder/err" ||
+		fail "a link that fails, over $transport: $(cat "$folder/err")"
+	grep -q 'has failed; copies between them go by way of this process' "$folder/err" || fail "no link has failed over $transport"
+	stop_three
+	unset HEADRACE_TRANSPORT
+done
 
 # ---- over TCP, with a key
 
