@@ -2,7 +2,7 @@
 # The worker: what serves one client. Link it with cuda_remote/door/libhrdoor.la and ch3/libhrch3.la.
 noinst_LTLIBRARIES += cuda_remote/server/libworker.la
 cuda_remote_server_libworker_la_SOURCES = \
-	cuda_remote/wire.h cuda_remote/call_follows.h cuda_remote/written_memory.h cuda_remote/linked_image.h cuda_remote/handle_table.h cuda_remote/server/worker.h cuda_remote/server/internal.h \
+	cuda_remote/wire.h cuda_remote/call_follows.h cuda_remote/stream_priority.h cuda_remote/written_memory.h cuda_remote/linked_image.h cuda_remote/handle_table.h cuda_remote/server/worker.h cuda_remote/server/internal.h \
 	cuda_remote/server/array_copy.c cuda_remote/server/call_order.c cuda_remote/server/context.c \
 	cuda_remote/server/copy_early.c cuda_remote/server/copy_pinned.c cuda_remote/server/copy_staged.c cuda_remote/server/copy_to_device.c cuda_remote/server/copy_to_host.c \
 	cuda_remote/server/driver.c cuda_remote/server/grant.c cuda_remote/server/graph/arrive.c cuda_remote/server/graph/build.c \

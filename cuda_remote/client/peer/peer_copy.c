@@ -6,6 +6,7 @@
  * the stream of a copy belongs to another server than the memory, this thread makes the copy too, and uses no buffer.
  */
 #include "cuda_remote/client/peer/peer.h"
+#include "cuda_remote/stream_priority.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -33,7 +34,10 @@ static struct mover movers[RC_SERVER_MAX];
 static CUresult enter(struct mover *mover, CUcontext context, CUstream *stream)
 {
 	unsigned i = 0;
+	int least, greatest;
 	CUresult result = cuCtxSetCurrent(context);
+	if (result == CUDA_SUCCESS)
+		result = cuCtxGetStreamPriorityRange(&least, &greatest);
 	if (result != CUDA_SUCCESS)
 		return result;
 	while (i < STREAMS && mover->kept[i].context != context)
@@ -48,7 +52,7 @@ static CUresult enter(struct mover *mover, CUcontext context, CUstream *stream)
 			cuStreamDestroy_v2(mover->kept[i].stream);
 	}
 	mover->kept[i].context = NULL;
-	result = cuStreamCreate(stream, CU_STREAM_NON_BLOCKING);
+	result = cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, rc_stream_own_priority(least, greatest));
 	if (result != CUDA_SUCCESS)
 		return result;
 	mover->kept[i].context = context;

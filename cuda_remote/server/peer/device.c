@@ -2,10 +2,12 @@
 /*
  * The device's part of a transfer. The bytes go through buffers in pinned host memory or in device memory, or the
  * connection uses the device memory itself. The last two need a driver whose device memory the host's processors can read
- * and write. Copies between buffers and device memory are asynchronous, in a stream for each context.
+ * and write. Copies between buffers and device memory are asynchronous, in a stream for each context. A copy is issued when its
+ * bytes move; streams of the program wait for it by then.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "cuda_remote/server/peer/link.h"
+#include "cuda_remote/stream_priority.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -193,6 +195,17 @@ bool peer_memory_is_direct(void)
 
 /* ---- a transfer ---- */
 
+/* In the current context. */
+static CUresult stream_new(CUstream *stream)
+{
+	int least = 0, greatest = 0;
+	if (!driver.cuStreamCreateWithPriority)
+		return driver.cuStreamCreate ? driver.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING) : CUDA_ERROR_NOT_SUPPORTED;
+	if (driver.cuCtxGetStreamPriorityRange)
+		(void)driver.cuCtxGetStreamPriorityRange(&least, &greatest);
+	return driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, rc_stream_own_priority(least, greatest));
+}
+
 static CUresult lane_stream(struct peer_device *device, CUcontext context, CUstream *stream)
 {
 	unsigned i = 0;
@@ -203,8 +216,7 @@ static CUresult lane_stream(struct peer_device *device, CUcontext context, CUstr
 		if (device->lane[i].context && driver.cuStreamDestroy_v2)
 			driver.cuStreamDestroy_v2(device->lane[i].stream);
 		device->lane[i].context = NULL;
-		CUresult result = driver.cuStreamCreate ? driver.cuStreamCreate(&device->lane[i].stream, CU_STREAM_NON_BLOCKING) :
-							  CUDA_ERROR_NOT_SUPPORTED;
+		CUresult result = stream_new(&device->lane[i].stream);
 		if (result != CUDA_SUCCESS)
 			return result;
 		device->lane[i].context = context;

@@ -9,6 +9,7 @@
  *	peer shapes   only the copies, and the ring
  *	peer source   the source of a copy to a server changes before a copy from another server lets its stream go on
  *	peer waiting  with drivers that wait for all streams before they allocate memory or load code (refusing.c)
+ *	peer queues   with drivers whose streams share a hardware queue (refusing.c)
  *	peer death    writes a line and reads one from stdin; by then the second server's workers must have been killed
  */
 #include "test/cuda/softgpu/driver.h"
@@ -947,6 +948,45 @@ static void waiting(void)
 		tear_down(&places[i]);
 }
 
+/* ---- streams that share a hardware queue ---- */
+
+/* Work of one queue is done in the order of the calls, so all this ends if nothing waits in it for work that is issued later.
+ * Each copy has a stream that waits for it, at the source, at the target, or at a third server. */
+static void one_queue(void)
+{
+	fill(70);
+	use(0);
+	OK(cuMemcpyHtoD(places[0].memory, there, BYTES));
+	for (int round = 0; round < 4; round++)
+		for (int i = 0; i < DEVICES; i++) {
+			struct place *here = &places[i], *next = &places[(i + 1) % DEVICES];
+			CUstream stream = places[(i + round) % DEVICES].stream;
+			use((i + round) % DEVICES);
+			OK(cuMemcpyPeerAsync(next->memory, next->context, here->memory, here->context, BYTES, stream));
+			OK(cuEventRecord(places[(i + round) % DEVICES].event, stream));
+			for (int other = 0; other < DEVICES; other++) {
+				OK(cuStreamWaitEvent(places[other].other, places[(i + round) % DEVICES].event, 0));
+				OK(cuStreamWaitEvent(places[other].stream, places[(i + round) % DEVICES].event, 0));
+			}
+		}
+	for (int i = 0; i < DEVICES; i++) {
+		use(i);
+		OK(cuStreamSynchronize(places[i].stream));
+		expect_at(places[i].memory, there, BYTES);
+	}
+}
+
+static void queues(void)
+{
+	set_up();
+	boxes();
+	one_queue();
+	waits_cross();
+	ring();
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
 /* ---- a server dies ---- */
 
 /* What the lost server held up fails, at most two operations of each round. Each failure is reported by one call, which may
@@ -1076,6 +1116,8 @@ int main(int argc, char **argv)
 		source();
 	else if (argc == 2 && !strcmp(argv[1], "waiting"))
 		waiting();
+	else if (argc == 2 && !strcmp(argv[1], "queues"))
+		queues();
 	else if (argc == 2 && !strcmp(argv[1], "death"))
 		death();
 	else

@@ -93,6 +93,20 @@ for version in hybrid 2b 3a 3b; do
 	HEADRACE_PEER=$version HEADRACE_SERVER=$list,$another timeout 100 "$program" waiting ||
 		fail "drivers that wait for streams, HEADRACE_PEER=$version"
 done
+
+# Drivers whose streams share a hardware queue.
+remote_stop || fail "something is left"
+rm -f "$folder"/ready "$folder"/*.ready
+{ printf '\0\0\0\0\1'; head -c 4091 /dev/zero; } >"$folder/refusing"
+remote_start
+list=$HEADRACE_SERVER
+remote_start_another second
+list=$list,$another
+remote_start_another third
+for version in hybrid 2a 2b 3b client; do
+	HEADRACE_PEER=$version HEADRACE_SERVER=$list,$another timeout 100 "$program" queues ||
+		fail "drivers whose streams share a queue, HEADRACE_PEER=$version"
+done
 driver=$plain
 
 # One server sends its bytes later than another server, which copies to the same memory afterwards.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A libcuda.so.1 that passes calls to the driver with the engine double. It refuses single calls, or waits for streams where that
- * driver does not. A worker loads it with --driver; HEADRACE_TEST_REFUSING names the file that says which calls.
+ * A libcuda.so.1 that passes calls to the driver with the engine double. It refuses single calls, waits for streams where that
+ * driver does not, or lets streams share hardware queues. A worker loads it with --driver; HEADRACE_TEST_REFUSING names the file
+ * that says which calls.
  */
 #include "test/cuda/remote/refusing.h"
 
@@ -123,9 +124,80 @@ EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuu
 EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	static const CUuuid written = RC_WRITTEN_MEMORY_UUID;
-	if (refusing->waits && !memcmp(id, &written, sizeof written))
+	if ((refusing->waits || refusing->queues) && !memcmp(id, &written, sizeof written))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return REAL(cuGetExportTable)(table, id);
+}
+
+/* ---- streams that share hardware queues ---- */
+
+#define CONTEXTS 16 /* and their priorities */
+#define QUEUES 32
+
+/* A queue is a stream of the real driver, and the handle of all streams that share it. The queues end with their context. */
+static struct {
+	CUcontext context;
+	int priority;
+	unsigned made; /* streams */
+	CUstream queue[QUEUES];
+} queues[CONTEXTS];
+
+/* The index in queues of the current context and the priority. CONTEXTS: there are too many. */
+static unsigned queues_of_current(int priority)
+{
+	CUcontext context = NULL;
+	unsigned i = 0;
+	REAL(cuCtxGetCurrent)(&context);
+	while (i < CONTEXTS && queues[i].context && (queues[i].context != context || queues[i].priority != priority))
+		i++;
+	if (i < CONTEXTS) {
+		queues[i].context = context;
+		queues[i].priority = priority;
+	}
+	return i;
+}
+
+/* Blocking streams, which are ordered with the default stream, have a queue each. */
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+	unsigned n = refusing->queues < QUEUES ? refusing->queues : QUEUES;
+	if (!n || !(flags & CU_STREAM_NON_BLOCKING))
+		return REAL(cuStreamCreateWithPriority)(stream, flags, priority);
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	unsigned i = queues_of_current(priority);
+	if (i == CONTEXTS) {
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	} else {
+		CUstream *queue = &queues[i].queue[queues[i].made++ % n];
+		if (!*queue)
+			result = REAL(cuStreamCreateWithPriority)(queue, flags, priority);
+		*stream = *queue;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+	return refusing->queues ? cuStreamCreateWithPriority(stream, flags, 0) : REAL(cuStreamCreate)(stream, flags);
+}
+
+static bool is_queue(CUstream stream)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < CONTEXTS; i++)
+		for (unsigned k = 0; k < QUEUES; k++)
+			found = found || queues[i].queue[k] == stream;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* The queue stays. */
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	return stream && refusing->queues && is_queue(stream) ? CUDA_SUCCESS : REAL(cuStreamDestroy_v2)(stream);
 }
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)

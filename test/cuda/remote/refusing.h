@@ -11,6 +11,9 @@
 struct refusing {
 	uint32_t waits;    /* not 0: a driver that waits for all streams before it allocates or pins memory or loads code. While it
 			    * loads code, no copy can be issued. Is set before the worker starts */
+	uint32_t queues;   /* not 0: the non-blocking streams of a context and a priority share so many hardware queues. Work in a
+			    * queue is done in the order in which it was issued, as on a GPU with more streams than queues. Is set
+			    * before the worker starts */
 	uint32_t callback; /* cuStreamAddCallback */
 	uint32_t context;  /* cuCtxDestroy_v2 */
 	uint32_t reset;    /* cuDevicePrimaryCtxReset_v2 */
