@@ -104,20 +104,25 @@ static CUresult default_follows(CUcontext later, CUcontext earlier, CUstream str
 	return result;
 }
 
-/* The side of a copy that is on the server of a third context, or NULL. */
+/* The side of a copy whose default stream follows that of a third context: if possible the side on that context's server. NULL:
+ * there is no third context. */
 static const struct rc_peer_side *side_beside(const struct rc_peer_op *op, CUcontext context)
 {
-	const struct rc_session *session = rc_handle_session((uint64_t)(uintptr_t)context);
 	if (op->here || context == op->to.context || context == op->from.context)
 		return NULL;
-	return session == op->to.session ? &op->to : session == op->from.session ? &op->from : NULL;
+	return rc_handle_session((uint64_t)(uintptr_t)context) == op->to.session ? &op->to : &op->from;
 }
 
-/* A copy in a default stream, between two servers. The current context belongs to one of them and is the context of neither side.
- * Events of that server order the copy with the current context's stream, so that the two workers know all streams of the copy. */
+/* A copy in a default stream, between two servers. The current context is the context of neither side. Events order the copy with
+ * the current context's stream, so that the two workers know all streams of the copy. */
 static CUresult issue_beside(struct rc_peer_op *op, const struct rc_peer_side *side, CUcontext context, CUstream stream)
 {
 	CUcontext of_side = side->context;
+	struct rc_session *third = rc_handle_session((uint64_t)(uintptr_t)context);
+	if (third != side->session) { /* before a stream is held */
+		rc_peer_meet(side->session, third);
+		rc_peer_meet(third, side->session);
+	}
 	part_add_both(op, op->to.context, (uint64_t)(uintptr_t)stream);
 	part_add_both(op, op->from.context, (uint64_t)(uintptr_t)stream);
 	CUresult result = default_follows(of_side, context, stream);

@@ -40,16 +40,23 @@ rm -f "$folder"/ready "$folder"/*.ready
 HEADRACE_SOFTGPU_DEVICES=3 remote_start
 timeout 60 "$program" defaults || fail "default streams of GPUs of one server"
 
-# Two GPUs of the second server. The client has no part in the order of the streams once it has sent the calls.
+# Two GPUs of the second server, then three servers. The client has no part in the order of the streams once it has sent the calls.
 remote_stop || fail "something is left"
 rm -f "$folder"/ready "$folder"/*.ready
 HEADRACE_SOFTGPU_DEVICES=1 remote_start
 list=$HEADRACE_SERVER
 HEADRACE_SOFTGPU_DEVICES=2 remote_start_another second
-HEADRACE_LOG=debug HEADRACE_SERVER=$list,$another timeout 60 "$program" beside 2>"$folder/calls" ||
-	fail "the default stream of a third context: $(grep -v 'call [0-9]' "$folder/calls" | tail -5)"
-grep -q 'call [0-9]* peer_copy' "$folder/calls" || fail "no copy went from worker to worker"
-grep -E 'call [0-9]* peer_(gate|open)' "$folder/calls" && fail "the client lets streams go on"
+second=$another
+HEADRACE_SOFTGPU_DEVICES=1 remote_start_another third
+third=$another
+HEADRACE_SOFTGPU_DEVICES=1 remote_start_another fourth
+for servers in $list,$second $list,$third,$another; do
+	HEADRACE_LOG=debug HEADRACE_SERVER=$servers timeout 60 "$program" beside 2>"$folder/calls" ||
+		fail "the default stream of a third context: $(grep -v 'call [0-9]' "$folder/calls" | tail -5)"
+	grep -q 'call [0-9]* peer_copy' "$folder/calls" || fail "no copy went from worker to worker"
+	grep -E 'call [0-9]* peer_(gate|open)' "$folder/calls" && fail "the client lets streams go on"
+done
+another=$second
 
 # Waits for events alone make the client open a link, too.
 mkfifo "$folder/stop"
