@@ -821,6 +821,11 @@ CUresult rc_managed_end(const struct rc_span *span);
 /* If the host may use the memory at address itself, or the program wants calls on it to wait: waits for the stream's earlier
  * work. */
 CUresult rc_managed_settle(uint64_t address, uint64_t stream);
+/* True if it would wait. */
+bool rc_managed_waits(uint64_t address);
+/* For a hook check_* which has made, instead of the call, an asynchronous one in the legacy stream, with this result: waits for it.
+ * The legacy stream waits for the threads' own default streams, so it serves both variants of a call. */
+CUresult rc_managed_answer(CUresult result);
 
 /* ---- hostmem.c ---- */
 
@@ -1077,13 +1082,6 @@ CUresult memset_check_d2d16_async(CUdeviceptr to, size_t pitch, unsigned short v
 				  CUstream stream);
 CUresult memset_check_d2d32_async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
 				  CUstream stream);
-CUresult managed_done_d8(CUdeviceptr to, unsigned char value, size_t n);
-CUresult managed_done_d16(CUdeviceptr to, unsigned short value, size_t n);
-CUresult managed_done_d32(CUdeviceptr to, unsigned value, size_t n);
-CUresult managed_done_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height);
-CUresult managed_done_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height);
-CUresult managed_done_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height);
-CUresult managed_done_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);
 CUresult copy_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
 			       CUstream stream);
 CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);

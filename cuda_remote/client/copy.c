@@ -537,7 +537,12 @@ static CUresult dtod_check(CUdeviceptr to, CUdeviceptr from, size_t size)
 CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
 	CUresult result = dtod_check(to, from, size);
-	return result == CUDA_SUCCESS ? rc_capture_now() : result;
+	if (result == CUDA_SUCCESS)
+		result = rc_capture_now();
+	/* The worker would execute no other call while the driver waits, as memset_now in memory.c says. */
+	return result == CUDA_SUCCESS && (rc_managed_waits(to) || rc_managed_waits(from)) ?
+		       rc_managed_answer(cuMemcpyDtoDAsync_v2(to, from, size, CU_STREAM_LEGACY)) :
+		       result;
 }
 
 CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)

@@ -136,71 +136,20 @@ bool rc_managed_free(CUdeviceptr pointer, CUresult *result)
 
 /* ---- calls that do not wait for device memory: the host may use managed and mapped memory when they return ---- */
 
-CUresult rc_managed_settle(uint64_t address, uint64_t stream)
+bool rc_managed_waits(uint64_t address)
 {
 	struct rc_span span;
-	bool waits = rc_memory_find(address, &span) &&
-		     (span.mapped_by || span.synchronous || span.kind == RC_MEMORY_MANAGED);
-	return waits ? rc_copy_wait_for_turn(stream) : CUDA_SUCCESS;
+	return rc_memory_find(address, &span) && (span.mapped_by || span.synchronous || span.kind == RC_MEMORY_MANAGED);
 }
 
-/* The legacy stream waits for the threads' own default streams, so it serves both variants of a call. */
-static CUresult settle(CUdeviceptr address)
+CUresult rc_managed_settle(uint64_t address, uint64_t stream)
 {
-	return rc_managed_settle(address, (uint64_t)(uintptr_t)CU_STREAM_LEGACY);
+	return rc_managed_waits(address) ? rc_copy_wait_for_turn(stream) : CUDA_SUCCESS;
 }
 
-CUresult managed_done_d8(CUdeviceptr to, unsigned char value, size_t n)
+CUresult rc_managed_answer(CUresult result)
 {
-	(void)value;
-	(void)n;
-	return settle(to);
-}
-
-CUresult managed_done_d16(CUdeviceptr to, unsigned short value, size_t n)
-{
-	(void)value;
-	(void)n;
-	return settle(to);
-}
-
-CUresult managed_done_d32(CUdeviceptr to, unsigned value, size_t n)
-{
-	(void)value;
-	(void)n;
-	return settle(to);
-}
-
-CUresult managed_done_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height)
-{
-	(void)pitch;
-	(void)value;
-	(void)width;
-	(void)height;
-	return settle(to);
-}
-
-CUresult managed_done_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height)
-{
-	(void)pitch;
-	(void)value;
-	(void)width;
-	(void)height;
-	return settle(to);
-}
-
-CUresult managed_done_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height)
-{
-	(void)pitch;
-	(void)value;
-	(void)width;
-	(void)height;
-	return settle(to);
-}
-
-CUresult managed_done_dtod(CUdeviceptr to, CUdeviceptr from, size_t size)
-{
-	(void)size;
-	CUresult result = settle(to);
-	return result == CUDA_SUCCESS ? settle(from) : result;
+	if (result == CUDA_SUCCESS)
+		result = rc_copy_wait_for_turn((uint64_t)(uintptr_t)CU_STREAM_LEGACY);
+	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
 }

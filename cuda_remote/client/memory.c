@@ -385,46 +385,59 @@ static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, si
 	return rc_memory_check_written(to, extent) == CUDA_SUCCESS ? CUDA_SUCCESS : refuse();
 }
 
+/* A fill that is not asynchronous, in memory that the host may use when the call returns, is sent as an asynchronous one and awaited:
+ * a driver waits in its call, and the worker would execute no other call meanwhile, not even the one that lets the stream go on. */
+static CUresult memset_now(CUresult checked)
+{
+	return checked == CUDA_SUCCESS ? rc_capture_now() : checked;
+}
+
 CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n)
 {
-	(void)value;
-	CUresult result = memset_check(to, 1, n);
-	return result == CUDA_SUCCESS ? rc_capture_now() : result;
+	CUresult result = memset_now(memset_check(to, 1, n));
+	return result == CUDA_SUCCESS && rc_managed_waits(to) ?
+		       rc_managed_answer(cuMemsetD8Async(to, value, n, CU_STREAM_LEGACY)) :
+		       result;
 }
 
 CUresult memset_check_d16(CUdeviceptr to, unsigned short value, size_t n)
 {
-	(void)value;
-	CUresult result = memset_check(to, 2, n);
-	return result == CUDA_SUCCESS ? rc_capture_now() : result;
+	CUresult result = memset_now(memset_check(to, 2, n));
+	return result == CUDA_SUCCESS && rc_managed_waits(to) ?
+		       rc_managed_answer(cuMemsetD16Async(to, value, n, CU_STREAM_LEGACY)) :
+		       result;
 }
 
 CUresult memset_check_d32(CUdeviceptr to, unsigned value, size_t n)
 {
-	(void)value;
-	CUresult result = memset_check(to, 4, n);
-	return result == CUDA_SUCCESS ? rc_capture_now() : result;
+	CUresult result = memset_now(memset_check(to, 4, n));
+	return result == CUDA_SUCCESS && rc_managed_waits(to) ?
+		       rc_managed_answer(cuMemsetD32Async(to, value, n, CU_STREAM_LEGACY)) :
+		       result;
 }
 
 CUresult memset_check_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height)
 {
-	(void)value;
-	CUresult result = memset_check_2d(to, pitch, 1, width, height);
-	return result == CUDA_SUCCESS ? rc_capture_now() : result;
+	CUresult result = memset_now(memset_check_2d(to, pitch, 1, width, height));
+	return result == CUDA_SUCCESS && rc_managed_waits(to) ?
+		       rc_managed_answer(cuMemsetD2D8Async(to, pitch, value, width, height, CU_STREAM_LEGACY)) :
+		       result;
 }
 
 CUresult memset_check_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height)
 {
-	(void)value;
-	CUresult result = memset_check_2d(to, pitch, 2, width, height);
-	return result == CUDA_SUCCESS ? rc_capture_now() : result;
+	CUresult result = memset_now(memset_check_2d(to, pitch, 2, width, height));
+	return result == CUDA_SUCCESS && rc_managed_waits(to) ?
+		       rc_managed_answer(cuMemsetD2D16Async(to, pitch, value, width, height, CU_STREAM_LEGACY)) :
+		       result;
 }
 
 CUresult memset_check_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height)
 {
-	(void)value;
-	CUresult result = memset_check_2d(to, pitch, 4, width, height);
-	return result == CUDA_SUCCESS ? rc_capture_now() : result;
+	CUresult result = memset_now(memset_check_2d(to, pitch, 4, width, height));
+	return result == CUDA_SUCCESS && rc_managed_waits(to) ?
+		       rc_managed_answer(cuMemsetD2D32Async(to, pitch, value, width, height, CU_STREAM_LEGACY)) :
+		       result;
 }
 
 CUresult memset_check_d8_async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream)

@@ -190,6 +190,68 @@ static void waiting_calls(void)
 	free(plain);
 }
 
+struct waiter {
+	uint32_t *one, *two;
+	int which;
+};
+
+static void *call_that_waits(void *argument)
+{
+	struct waiter *waiter = argument;
+	CUdeviceptr to = at(waiter->one);
+	OK(cuCtxSetCurrent(context));
+	switch (waiter->which) {
+	case 0:
+		OK(cuMemsetD8(to, 7, BYTES));
+		break;
+	case 1:
+		OK(cuMemsetD16(to, 0x0707, BYTES / 2));
+		break;
+	case 2:
+		OK(cuMemsetD32(to, 0x07070707, WORDS));
+		break;
+	case 3:
+		OK(cuMemsetD2D8(to, 400, 7, 400, BYTES / 400));
+		break;
+	case 4:
+		OK(cuMemsetD2D16(to, 400, 0x0707, 200, BYTES / 400));
+		break;
+	case 5:
+		OK(cuMemsetD2D32(to, 400, 0x07070707, 100, BYTES / 400));
+		break;
+	default:
+		OK(cuMemcpyDtoD(to, at(waiter->two), BYTES));
+	}
+	CHECK(waiter->one[0] == 0x07070707 && waiter->one[WORDS - 1] == 0x07070707);
+	return NULL;
+}
+
+/* A call that waits for a blocking stream, and another thread's call, which comes later and lets this stream go on. */
+static void calls_that_wait_hold_nobody_up(void)
+{
+	struct waiter waiter = { managed(BYTES), managed(BYTES), 0 };
+	CUdeviceptr flag;
+	CUstream blocking;
+	OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	OK(cuMemAlloc(&flag, 4));
+	for (; waiter.which < 7; waiter.which++) {
+		pthread_t thread;
+		OK(cuMemsetD32(flag, 0, 1));
+		OK(cuMemsetD8(at(waiter.one), 0, BYTES));
+		OK(cuMemsetD8(at(waiter.two), 7, BYTES));
+		OK(cuCtxSynchronize());
+		OK(cuStreamWaitValue32(blocking, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+		CHECK(!pthread_create(&thread, NULL, call_that_waits, &waiter));
+		usleep(20000); /* time for the thread to make its call; if it comes later, nothing is tested */
+		OK(cuStreamWriteValue32(stream, flag, 1, 0));
+		CHECK(!pthread_join(thread, NULL));
+	}
+	OK(cuStreamDestroy(blocking));
+	OK(cuMemFree(flag));
+	OK(cuMemFree(at(waiter.one)));
+	OK(cuMemFree(at(waiter.two)));
+}
+
 /* Asynchronous calls return while the stream is held, and take place in its order; once by calls, once in a graph. */
 static void in_order(bool graph)
 {
@@ -658,6 +720,7 @@ int main(int argc, char **argv)
 	neighbours();
 	system_calls();
 	waiting_calls();
+	calls_that_wait_hold_nobody_up();
 	in_order(false);
 	in_order(true);
 	freed_in_use();
