@@ -250,14 +250,15 @@ static CUresult line_check(CUdeviceptr to, CUdeviceptr from, size_t size)
 	return result == CUDA_SUCCESS ? rc_memory_check_device(from, size) : result;
 }
 
-/* True if both addresses are in device memory of one server, and the stream, which is none of CUDA's own, is of another. */
+/* True if both addresses are in device memory of one server, and the stream is of another. CUDA's own are of the current context. */
 static bool is_elsewhere(CUdeviceptr to, CUdeviceptr from, CUstream stream)
 {
 	struct rc_span a, b;
 	uint64_t named = (uint64_t)(uintptr_t)stream;
-	return rc_peer_possible() && !rc_stream_is_special(named) && rc_handle_check(RC_KIND_STREAM, named) == CUDA_SUCCESS &&
+	bool special = rc_stream_is_special(named);
+	return rc_peer_possible() && (!special || rc_context_current()) && rc_handle_check(RC_KIND_STREAM, named) == CUDA_SUCCESS &&
 	       find_device_memory(to, &a) && find_device_memory(from, &b) && a.session == b.session &&
-	       a.session != rc_handle_session(named);
+	       a.session != (special ? rc_context_session() : rc_handle_session(named));
 }
 
 /* The copy becomes a node of a graph if its stream is being captured. */
@@ -292,7 +293,7 @@ bool peer_dtod_async(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t si
 bool peer_dtod(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUresult *result)
 {
 	CUstream stream = flags & RC_CALL_PER_THREAD ? CU_STREAM_PER_THREAD : NULL;
-	*result = rc_peer_apart(to, from) ? capture_check_stream(stream) : CUDA_SUCCESS;
+	*result = rc_peer_apart(to, from) || is_elsewhere(to, from, stream) ? capture_check_stream(stream) : CUDA_SUCCESS;
 	return *result != CUDA_SUCCESS || peer_dtod_async(flags, to, from, size, stream, result);
 }
 
@@ -327,8 +328,11 @@ bool peer_copy(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr
 	       CUresult *result)
 {
 	(void)flags;
-	if (!rc_peer_apart(to, from))
-		return false;
+	if (!rc_peer_apart(to, from)) {
+		/* The server of the memory waits for its own work only. */
+		*result = is_elsewhere(to, from, NULL) ? cuCtxSynchronize_v2(NULL) : CUDA_SUCCESS;
+		return *result != CUDA_SUCCESS;
+	}
 	struct rc_wire_box target = line_of(to, size), source = line_of(from, size);
 	struct rc_peer_op op;
 	*result = contexts_check(to_context, from_context);

@@ -725,6 +725,53 @@ static void memory_of_another_server(int streams, int memory)
 	OK(cuStreamSynchronize(stream));
 }
 
+/* A copy within one server, in the default stream of a context of another: the copy is in that stream's order. */
+static void default_stream_of_another_server(int current, int memory)
+{
+	struct held held;
+	const size_t half = BYTES / 8 * 4;
+	struct place *place = &places[memory];
+	for (int how = 0; how < 4; how++) {
+		uint32_t value = 100 + (uint32_t)how;
+		use(memory);
+		OK(cuMemsetD32(place->memory, 1, WORDS));
+		OK(cuMemsetD32(place->memory, value, 4));
+		OK(cuCtxSynchronize());
+		use(current);
+		hold_stream(&held, NULL);
+		if (how == 0)
+			OK(cuMemcpyDtoDAsync(place->memory + half, place->memory, half, NULL));
+		else if (how == 1)
+			OK(cuMemcpyDtoD(place->memory + half, place->memory, half));
+		else if (how == 2)
+			OK(cuMemcpyAsync(place->memory + half, place->memory, half, NULL));
+		else
+			OK(cuMemcpyPeerAsync(place->memory + half, place->context, place->memory, place->context, half, NULL));
+		OK(cuEventRecord(places[current].event, NULL));
+		usleep(20000); /* time for a copy that does not wait */
+		use(memory);
+		OK(cuMemcpyDtoHAsync(back, place->memory + half, 4, place->other));
+		OK(cuStreamSynchronize(place->other));
+		CHECK(back[0] == 1);
+		release(&held);
+		OK(cuEventSynchronize(places[current].event));
+		OK(cuMemcpyDtoHAsync(back, place->memory + half, 20, place->other));
+		OK(cuStreamSynchronize(place->other));
+		CHECK(back[0] == value && back[3] == value && back[4] == 1);
+	}
+}
+
+/* cuMemcpyPeer within one server waits for the work of the current context, which is of another. */
+static void peer_copy_waits_for_current(int current, int memory)
+{
+	bool done = false;
+	struct place *place = &places[memory];
+	use(current);
+	OK(cuLaunchHostFunc(places[current].stream, note_late, &done));
+	OK(cuMemcpyPeer(place->memory + 4096, place->context, place->memory, place->context, 64));
+	CHECK(__atomic_load_n(&done, __ATOMIC_ACQUIRE));
+}
+
 /* ---- the ring ---- */
 
 /* One round: every server passes its block on to the next and then marks it. Events order what streams do not. */
@@ -862,6 +909,9 @@ static void all(void)
 	arrays_between_servers();
 	memory_of_another_server(0, 1);
 	memory_of_another_server(1, 2);
+	default_stream_of_another_server(0, 1);
+	default_stream_of_another_server(1, 2);
+	peer_copy_waits_for_current(0, 1);
 	ring();
 	for (int i = 0; i < DEVICES; i++)
 		tear_down(&places[i]);
