@@ -11,5 +11,6 @@ include test/cuda/nvml/local.mk
 include test/cuda/remote/local.mk
 include test/cuda/echo/local.mk
 include test/cuda/bad_input/local.mk
+include test/cuda/mixed/local.mk
 include test/cuda/several_servers/local.mk
 include test/cuda/server/local.mk
