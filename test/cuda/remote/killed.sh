@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A ring of three servers, of which one is killed at drawn moments. HEADRACE_TEST_SEED: of the first trial; HEADRACE_TEST_TRIALS.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
-trials=${HEADRACE_TEST_TRIALS:-$([ -n "${HEADRACE_TEST_LONG:-}" ] && echo 300 || echo 10)}
+trials=${HEADRACE_TEST_TRIALS:-$([ -n "${HEADRACE_TEST_LONG:-}" ] && echo 300 || echo 3)}
 seed=${HEADRACE_TEST_SEED:-1}
 for transport in shm tcp; do
 	export HEADRACE_TRANSPORT=$transport
