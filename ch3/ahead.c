@@ -63,7 +63,7 @@ static bool segment_add(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
 {
 	struct ch3_ahead *ahead = vc->receive.segments;
 	struct ch3_front front;
-	struct ch3_source source = { bytes, len };
+	struct ch3_source source = { bytes, len, NULL };
 	if (len < sizeof(struct ch3_packet) || !may_go_ahead(vc, ((const struct ch3_packet *)(const void *)bytes)->type))
 		return false;
 	int taken = ch3_front_take(vc, &source, &front);

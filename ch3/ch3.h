@@ -152,6 +152,9 @@ int ch3_register(ch3_t *engine, unsigned type, ch3_handler_fn handler, void *con
 typedef int (*ch3_short_fn)(void *context, ch3_vc_t *vc, const void *header, size_t header_len, const void *payload,
 			    size_t payload_len);
 
+/* Copies n > 0 bytes of the payload, for that function. */
+void ch3_copy_short(ch3_vc_t *vc, void *to, const void *payload, size_t n);
+
 /* Adds the function to a type that has a handler, before the first connect. context: as the handler's. */
 int ch3_register_short(ch3_t *engine, unsigned type, ch3_short_fn function);
 

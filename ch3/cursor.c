@@ -38,21 +38,23 @@ void ch3_cursor_trim(struct ch3_cursor *cursor, uint64_t bytes)
 	cursor->n = i;
 }
 
-size_t ch3_scatter(const struct iovec *iov, int n, const void *bytes, size_t len)
+size_t ch3_scatter(const struct iovec *iov, int n, const void *bytes, size_t len, hr_conn_t *conn)
 {
 	size_t filled = 0;
 	for (int i = 0; i < n && filled < len; i++) {
 		size_t some = len - filled < iov[i].iov_len ? len - filled : iov[i].iov_len;
-		if (some > 0)
+		if (conn && some >= HR_DRAIN_MIN)
+			hr_conn_drain(conn, iov[i].iov_base, (const char *)bytes + filled, some);
+		else if (some > 0)
 			memcpy(iov[i].iov_base, (const char *)bytes + filled, some);
 		filled += some;
 	}
 	return filled;
 }
 
-size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len)
+size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len, hr_conn_t *conn)
 {
-	size_t filled = ch3_scatter(cursor->piece, cursor->n, bytes, len);
+	size_t filled = ch3_scatter(cursor->piece, cursor->n, bytes, len, conn);
 	ch3_cursor_advance(cursor, filled);
 	return filled;
 }

@@ -58,10 +58,10 @@ size_t ch3_cursor_bytes(const struct ch3_cursor *cursor);
 void ch3_cursor_advance(struct ch3_cursor *cursor, size_t bytes);
 /* Shortens the cursor to at most bytes. */
 void ch3_cursor_trim(struct ch3_cursor *cursor, uint64_t bytes);
-/* Copies up to len bytes into the buffers. Returns the number of bytes copied. */
-size_t ch3_scatter(const struct iovec *iov, int n, const void *bytes, size_t len);
+/* Copies up to len bytes into the buffers. conn: as in struct ch3_source. Returns the number of bytes copied. */
+size_t ch3_scatter(const struct iovec *iov, int n, const void *bytes, size_t len, hr_conn_t *conn);
 /* As ch3_scatter, and advances the cursor by the bytes copied. */
-size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len);
+size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len, hr_conn_t *conn);
 
 /* Table of ids that the peer uses to refer to local objects. An id has 32 bits, an index and a generation, and is never
  * 0. An id that was never issued or that was removed is not found, unless the generation has wrapped (256 uses of a
@@ -344,6 +344,7 @@ int ch3_receive_some(ch3_vc_t *vc, bool *more);
 struct ch3_source {
 	const uint8_t *at;
 	size_t left;
+	hr_conn_t *conn; /* whose record in place has the bytes; NULL: they lie in memory of ch3 */
 };
 /* Copies a front and checks the copy. Returns 1, 0 if the front is not complete yet, or a negated errno value. */
 int ch3_front_take(ch3_vc_t *vc, struct ch3_source *source, struct ch3_front *front);

@@ -89,13 +89,13 @@ static inline void source_skip(struct ch3_source *source, size_t bytes)
 }
 
 /* Takes a whole payload. Returns the number of bytes stored. */
-static inline size_t sink_take(const ch3_sink_t *sink, const uint8_t *at, size_t len)
+static inline size_t sink_take(const ch3_sink_t *sink, const struct ch3_source *source, size_t len)
 {
 	if (!sink->unpack)
-		return ch3_scatter(sink->iov, sink->n, at, len);
+		return ch3_scatter(sink->iov, sink->n, source->at, len, source->conn);
 	size_t some = len < sink->room ? len : sink->room;
 	if (some > 0)
-		sink->unpack(sink->context, at, some);
+		sink->unpack(sink->context, source->at, some);
 	return some;
 }
 
@@ -137,7 +137,7 @@ static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct ch3
 	if (error)
 		return error;
 	if (front->payload_len <= source->left) {
-		size_t moved = sink_take(sink, source->at, front->payload_len);
+		size_t moved = sink_take(sink, source, front->payload_len);
 		source_skip(source, front->payload_len);
 		receive->ahead = CH3_INBOX;
 		if (sink->done) {
@@ -193,7 +193,7 @@ static void payload_take(struct ch3_payload *payload, struct ch3_source *source)
 		payload->room -= wanted;
 		payload->moved += wanted;
 	} else {
-		payload->moved += ch3_cursor_fill(&payload->cursor, source->at, some);
+		payload->moved += ch3_cursor_fill(&payload->cursor, source->at, some, source->conn);
 	}
 	payload->left -= some;
 	source_skip(source, some);
@@ -269,7 +269,7 @@ static int process(ch3_vc_t *vc, struct ch3_source *source)
 static int inbox_process(ch3_vc_t *vc)
 {
 	struct ch3_receive *receive = &vc->receive;
-	struct ch3_source source = { receive->inbox + receive->begin, receive->end - receive->begin };
+	struct ch3_source source = { receive->inbox + receive->begin, receive->end - receive->begin, NULL };
 	int error = process(vc, &source);
 	receive->begin = receive->end - (uint32_t)source.left;
 	return error;
@@ -303,6 +303,14 @@ static int record_short(void *context, const uint8_t *bytes, size_t len)
 	return 1;
 }
 
+void ch3_copy_short(ch3_vc_t *vc, void *to, const void *payload, size_t n)
+{
+	if (n < HR_DRAIN_MIN)
+		hr_copy(to, payload, n);
+	else
+		hr_conn_drain(vc->conn, to, payload, n);
+}
+
 int ch3_receive_short(ch3_vc_t *vc, unsigned most)
 {
 	return hr_conn_take(vc->conn, record_short, vc, most);
@@ -312,7 +320,7 @@ int ch3_receive_short(ch3_vc_t *vc, unsigned most)
  * a front, which has to be completed in the inbox. */
 static __attribute__((noinline)) int record_process(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
 {
-	struct ch3_source source = { bytes, len };
+	struct ch3_source source = { bytes, len, vc->conn };
 	int error = process(vc, &source);
 	if (error)
 		return error;

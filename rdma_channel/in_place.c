@@ -15,6 +15,11 @@ void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len)
 	return conn->transport->reserve(conn->data, front, len);
 }
 
+void hr_conn_drain(hr_conn_t *conn, void *to, const void *from, size_t len)
+{
+	conn->transport->drain(conn->data, to, from, len);
+}
+
 void hr_conn_fill(hr_conn_t *conn, void *to, const void *from, size_t len)
 {
 	conn->transport->fill(conn->data, to, from, len);

@@ -7,7 +7,7 @@ noinst_LTLIBRARIES += rdma_channel/base/libhrbase.la
 rdma_channel_base_libhrbase_la_SOURCES = \
 	rdma_channel/base/copy.h rdma_channel/base/copy_rows.c rdma_channel/base/copy_rows.h \
 	rdma_channel/base/log.c rdma_channel/base/log.h \
-	rdma_channel/base/setting.c rdma_channel/base/setting.h rdma_channel/base/stream_copy.h
+	rdma_channel/base/setting.c rdma_channel/base/setting.h rdma_channel/base/peer_copy.h rdma_channel/base/stream_copy.h
 
 # The whole channel, for what links it statically; ib/local.mk adds its transport to LIBADD.
 noinst_LTLIBRARIES += rdma_channel/libhrchannel.la

@@ -163,6 +163,7 @@ struct hr_transport {
 	void *(*reserve)(void *conn, size_t front, size_t len);
 	void (*fill)(void *conn, void *to, const void *from, size_t len);
 	void (*commit)(void *conn, size_t len);
+	void (*drain)(void *conn, void *to, const void *from, size_t len);
 	bool (*post)(void *conn, const void *front, size_t front_len, const void *payload, size_t len);
 	enum hr_arrival (*peek)(void *conn, const uint8_t **bytes, size_t *len);
 	void (*consume)(void *conn, size_t count);

@@ -62,6 +62,10 @@ enum hr_arrival {
 bool hr_conn_in_place(const hr_conn_t *conn);
 void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len);
 void hr_conn_fill(hr_conn_t *conn, void *to, const void *from, size_t len);
+/* Copies bytes of the record that has arrived, as is best for the way in which the sender has written them. Call it for parts of
+ * HR_DRAIN_MIN bytes and more, and copy shorter ones yourself. */
+#define HR_DRAIN_MIN 1024u
+void hr_conn_drain(hr_conn_t *conn, void *to, const void *from, size_t len);
 void hr_conn_commit(hr_conn_t *conn, size_t len);
 /* Puts front and payload as one record, as a reservation and a commit of front_len + len bytes would. Returns false if
  * hr_conn_reserve would return NULL; then nothing was put. */

@@ -30,7 +30,7 @@
 
 enum { /* in the header, the same from both sides */
 	HR_WIRE_MAGIC = 0x57445248, /* "HRDW" */
-	HR_WIRE_VERSION = 8,
+	HR_WIRE_VERSION = 9,
 };
 
 enum hr_wire_kind { HR_WIRE_HELLO = 1, HR_WIRE_HALF = 2, HR_WIRE_READY = 3, HR_WIRE_YIELD = 4 };

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define SHORT_COPY 512u /* bytes that on_short copies in line */
+
 static struct adi_table posted;
 /* How many posted receives have wildcards: of source (1), of tag (2), of both (3); and the sum. */
 static unsigned wild[4], wilds;
@@ -174,7 +176,10 @@ static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t head
 			adi_receive_bytes(request, payload);
 			return 1;
 		}
-		hr_copy(request->data, payload, bytes);
+		if (ADI_LIKELY(bytes <= SHORT_COPY))
+			hr_copy(request->data, payload, bytes);
+		else
+			ch3_copy_short(vc, request->data, payload, bytes);
 		request->complete = true;
 		return 1;
 	}

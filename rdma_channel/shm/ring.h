@@ -118,6 +118,9 @@ struct shm_control {
 	_Alignas(128) struct shm_grant grant; /* receiver stores before claims */
 	_Alignas(128) uint64_t claims;    /* both change it: which side copies which units of the grant */
 	_Alignas(128) uint64_t pushed;    /* sender stores, receiver loads: units that the sender has copied */
+
+	/* sender stores, receiver loads: it writes long records past the cache. The receiver only chooses a way to copy. */
+	_Alignas(128) uint32_t writes_past;
 };
 #define SHM_CONTROL_BYTES 4096u
 _Static_assert(sizeof(struct shm_control) <= SHM_CONTROL_BYTES, "segment layout");

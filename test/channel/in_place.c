@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "rdma_channel/base/copy.h"
+#include "rdma_channel/base/peer_copy.h"
 #include "rdma_channel/upper.h"
 
 #include <check.h>
@@ -479,6 +480,22 @@ START_TEST(copies_of_any_length_copy_no_byte_more)
 }
 END_TEST
 
+START_TEST(copies_from_a_peer_copy_no_byte_more)
+{
+	static uint8_t from[5000], to[5000];
+	fill(from, 3, sizeof from);
+	for (size_t n = 0; n < 4500; n += n < 300 ? 1 : 61) {
+		for (size_t shift = 0; shift < 3; shift++) {
+			memset(to, 0xee, sizeof to);
+			hr_copy_from_peer(to + 50 + shift, from + 3 * shift, n);
+			ck_assert_int_eq(memcmp(to + 50 + shift, from + 3 * shift, n), 0);
+			ck_assert_uint_eq(to[49 + shift], 0xee);
+			ck_assert_uint_eq(to[50 + shift + n], 0xee);
+		}
+	}
+}
+END_TEST
+
 /* A record must not overtake a piece that is offered for single copy, and peek cannot see such a piece. */
 START_TEST(an_offered_piece_goes_through_put_and_get)
 {
@@ -688,6 +705,7 @@ int main(void)
 	tcase_add_test(tests, no_line_behind_the_watched_word_is_named_after_a_get);
 	tcase_add_test(tests, no_line_behind_the_watched_word_lies_behind_the_rings_end);
 	tcase_add_test(tests, copies_of_any_length_copy_no_byte_more);
+	tcase_add_test(tests, copies_from_a_peer_copy_no_byte_more);
 	tcase_add_test(tests, an_offered_piece_goes_through_put_and_get);
 	tcase_add_test(tests, a_peers_end_is_left_to_get);
 	tcase_add_test(tests, single_messages_use_the_same_lines);

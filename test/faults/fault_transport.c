@@ -376,6 +376,12 @@ static void fault_fill(void *data, void *to, const void *from, size_t len)
 	conn->context->inner->fill(conn->conn, to, from, len);
 }
 
+static void fault_drain(void *data, void *to, const void *from, size_t len)
+{
+	struct fault_conn *conn = data;
+	conn->context->inner->drain(conn->conn, to, from, len);
+}
+
 static void fault_commit(void *data, size_t len)
 {
 	struct fault_conn *conn = data;
@@ -498,6 +504,7 @@ static int fault_conn_fd(void *data)
 		.ahead = fault_ahead,                                                                                  \
 		.reserve = fault_reserve,                                                                              \
 		.fill = fault_fill,                                                                                    \
+		.drain = fault_drain,                                                                                  \
 		.commit = fault_commit,                                                                                \
 		.peek = fault_peek,                                                                                    \
 		.consume = fault_consume,                                                                              \

@@ -193,7 +193,10 @@ static void get_in_place(struct end *end, struct fuzz_input *input)
 		return;
 	if (!len || len > sizeof get_bytes)
 		abort();
-	memcpy(get_bytes, bytes, len);
+	if (len >= HR_DRAIN_MIN)
+		hr_transport_shm.drain(end->conn, get_bytes, bytes, len);
+	else
+		memcpy(get_bytes, bytes, len);
 	hr_transport_shm.consume(end->conn, count < len ? count : len);
 }
 
