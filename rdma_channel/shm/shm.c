@@ -65,7 +65,11 @@ HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "64k", 0, 1u << 30,
 	   "shm: minimum size for single copy, bytes (at least 16k); 0: no single copy");
 
 /* If both processors share a cache, two copies through it are quicker than a system call up to this size. */
-HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "128k", 0, 1u << 30,
+HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "4M", 0, 1u << 30,
+#define RECORD_MOST 16384u /* maximum, but a rest of less than RECORD_REST bytes gets no record of its own */
+#define RECORD_REST 2048u
+#define LONG_PIECE 4096u /* a piece of so many bytes begins a record */
+_Static_assert(SHM_FRONT_MAX + RECORD_MOST + RECORD_REST <= SHM_RECORD_MAX, "a record's length");
 	   "shm: minimum size for single copy if the two processors share a cache; 0: HEADRACE_SHM_ZERO_COPY");
 
 /* More than one, so that the receiver finds the next piece when it has taken one. Not many more, as the sender's caller cannot
@@ -137,6 +141,7 @@ struct shm_conn {
 	unsigned records_unsampled; /* calls of sample_tail since then; wraps */
 	struct shm_pusher pusher;
 	struct shm_puller puller;
+	bool ring_in_use;  /* when the last put began, the receiver may not have taken all records */
 	struct shm_process peer;
 	bool said_goodbye;
 	int ended; /* the error with which the stream ended; 0: the peer lives, and may write into granted memory */
@@ -503,19 +508,19 @@ static int find_room(struct shm_conn *conn, uint32_t wanted)
 	return (int)lines;
 }
 
-/* Puts one record of at most `wanted` bytes of the `left` bytes of the put. Returns its payload bytes, 0 if there is no room,
- * or -EPROTO. */
-static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_t wanted, size_t left)
+/* Puts one record of at most `wanted` bytes of the `left` bytes of the put, the first `front` of them before the first full line.
+ * Returns its payload bytes, 0 if there is no room, or -EPROTO. */
+static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_t front, uint32_t wanted, size_t left)
 {
 	struct shm_sender *out = &conn->out;
 	int lines = find_room(conn, wanted);
 	if (lines <= 0)
 		return lines;
 	uint32_t length = shm_payload_of((uint32_t)lines);
-	if (length > wanted)
+	if (length >= wanted)
 		length = wanted;
 	uint8_t *record = (uint8_t *)shm_sender_word(out, out->head);
-	uint32_t offset = shm_payload_offset(0, length);
+	uint32_t offset = shm_payload_offset(front < length ? front : 0, length);
 	fill_record(record + offset, length, place, streams_record(conn, length, shm_record_lines(offset, length)));
 	shm_sender_publish(out, &conn->in, offset, length, length == left ? SHM_BACK : 0);
 	return (int)length;
@@ -550,6 +555,8 @@ static int put_restart(struct shm_conn *conn)
 	memset((uint8_t *)shm_sender_word(out, out->head) + 8, 0, sizeof(uint64_t));
 	shm_sender_publish(out, &conn->in, 8, sizeof(uint64_t), SHM_RESTART);
 	conn->restart = false;
+	else if (length > front + SHM_LINE) /* the next record continues at a line of the sender's memory */
+		length -= (length - front) % SHM_LINE;
 	return 1;
 }
 
@@ -613,40 +620,53 @@ static bool probes(struct shm_conn *conn)
  */
 static size_t offered_from(const struct shm_conn *conn)
 {
-	size_t least = conn->context->zero_copy;
+	size_t least = conn->context->zero_copy, near = conn->context->near;
 	if (least == SIZE_MAX || !shm_pusher_ready(&conn->pusher))
 		return SIZE_MAX;
-	return (conn->was_answered && !conn->streams) || is_near(conn) ? least : 2 * least;
+	if (is_near(conn))
+		return near > least ? near : least;
+	return conn->was_answered && !conn->streams ? least : 2 * least;
 }
 
-/* Returns the payload bytes for the next record: at most the bytes before the first piece to be offered, and about a
- * quarter of what is left, so that the receiver copies this record out while the next is copied in. */
-static uint32_t record_wanted(const struct shm_conn *conn, struct hr_iov_place place, size_t offered, size_t left)
+/* Returns about how many bytes of a long piece the next record takes. If the receiver waits for them, a quarter of what is left, so
+ * that the receiver copies this record out while the next is copied in. In a stream earlier records do that. */
+static size_t record_part(const struct shm_conn *conn, size_t left)
 {
-	size_t least = is_near(conn) ? RECORD_LEAST_NEAR : RECORD_LEAST;
-	size_t most = left / 4 & ~(least - 1), wanted = 0, piece;
+	if (conn->ring_in_use)
+		return RECORD_MOST;
+	size_t least = is_near(conn) ? RECORD_LEAST_NEAR : RECORD_LEAST, part = left / 4 & ~(least - 1);
+	return part < least ? least : part > RECORD_MOST ? RECORD_MOST : part;
+}
+
+/* Returns the payload bytes for the next record: at most the bytes before the first piece to be offered. A long piece begins a
+ * record and ends one, but *front bytes of short pieces may lie before it, such as the header of a message: so the long piece
+ * begins at a line. */
+static uint32_t record_wanted(const struct shm_conn *conn, struct hr_iov_place place, size_t offered, size_t left, uint32_t *front)
+{
+	size_t part = record_part(conn, left), wanted = 0, piece;
 	uint8_t *from;
-	most = most < least ? least : most > SHM_RECORD_MAX ? SHM_RECORD_MAX : most;
+	*front = 0;
 	if (conn->by_ring)
-		return (uint32_t)(conn->by_ring < most ? conn->by_ring : most);
-	while (wanted < most && (piece = hr_iov_piece(&place, &from)) > 0 && piece < offered) {
+		return (uint32_t)(conn->by_ring < part ? conn->by_ring : part);
+	while (wanted < part && (piece = hr_iov_piece(&place, &from)) > 0 && piece < offered) {
+		if (piece >= LONG_PIECE) {
+			if (wanted > SHM_FRONT_MAX)
+				break;
+			*front = (uint32_t)wanted;
+			return (uint32_t)(wanted + (piece < part + RECORD_REST ? piece : part));
+		}
 		wanted += piece;
 		hr_iov_advance(&place, piece);
 	}
-	return (uint32_t)(wanted < most ? wanted : most);
+	return (uint32_t)(wanted < part ? wanted : part);
 }
 
-/* Returns whether to offer the piece. If it is long enough, but must go through the ring, sets by_ring. */
+/* Returns whether to offer the piece. */
 static bool offers(struct shm_conn *conn, size_t piece, size_t offered)
 {
 	if (conn->by_ring || piece < HR_ZERO_COPY_MIN || offered == SIZE_MAX)
 		return false;
-	bool by_ring = piece < offered || (piece < conn->context->near && is_near(conn));
-	if (!by_ring || probes(conn))
-		return true;
-	if (piece >= offered)
-		conn->by_ring = piece;
-	return false;
+	return piece >= offered || probes(conn);
 }
 
 /* Returns whether to put these bytes into the ring behind an open offer. */
@@ -672,10 +692,10 @@ static ssize_t send_next(struct shm_conn *conn, struct hr_iov_place *place, size
 		return (ssize_t)piece;
 	}
 	/* Behind an open offer only short pieces: a longer one is not divided, and waits. */
-	uint32_t wanted = record_wanted(conn, *place, open ? SHORT_BEHIND : offered, left);
+	uint32_t front, wanted = record_wanted(conn, *place, open ? SHORT_BEHIND : offered, left, &front);
 	if (open && !fits_behind(conn, wanted))
 		return 0;
-	put = put_record(conn, place, wanted < left ? wanted : (uint32_t)left, left);
+	put = put_record(conn, place, front, wanted < left ? wanted : (uint32_t)left, left);
 	if (put <= 0)
 		return put;
 	conn->by_ring -= conn->by_ring ? (uint32_t)put : 0;
@@ -727,6 +747,8 @@ static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t tot
 	if (!error)
 		error = send_more(conn, place, total);
 	if (!error && shm_pusher_open(&conn->pusher) && conn->out.head != head)
+	shm_sender_hear(&conn->out, &conn->in);
+	conn->ring_in_use = conn->out.tail != conn->out.head;
 		error = drive_offers(conn);
 	uint64_t more = acceptable(conn);
 	*accepted = accept_bytes(conn, more, total);
