@@ -103,7 +103,8 @@ int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_
 {
 	hr_channel_attr_t attr;
 	uint64_t spin_us, pending_max;
-	int error = hr_channel_gather_attr(given, &attr, &spin_us, &pending_max);
+	bool ring_is_default;
+	int error = hr_channel_gather_attr(given, &attr, &spin_us, &pending_max, &ring_is_default);
 	if (error)
 		return error;
 	struct hr_channel *channel = calloc(1, sizeof *channel);
@@ -114,6 +115,7 @@ int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_
 	channel->flags = attr.flags;
 	channel->timeout_ms = attr.timeout_ms;
 	channel->ring_bytes = (attr.ring_bytes + RING_GRAIN - 1) / RING_GRAIN * RING_GRAIN;
+	channel->ring_is_default = ring_is_default;
 	channel->spin_ns = spin_us * 1000;
 	channel->epoll = -1;
 	channel->unix_listener = (struct hr_watch){ .kind = HR_WATCH_LISTENER, .owner = channel, .fd = -1 };
@@ -179,6 +181,7 @@ static struct hr_conn *new_conn(struct hr_channel *channel, const struct hr_iden
 	conn->peer = *peer;
 	snprintf(conn->peer_name, sizeof conn->peer_name, "%s:%u", peer->host.name, peer->host.pid);
 	conn->env = (struct hr_conn_env){ .ring_bytes = channel->ring_bytes,
+					  .ring_is_default = channel->ring_is_default,
 					  .timeout_ms = channel->timeout_ms,
 					  .peer = conn->peer_name,
 					  .stats = &conn->stats };

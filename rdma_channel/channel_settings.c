@@ -65,9 +65,10 @@ static int parse_transports(const char *text, uint32_t *transports)
 	return 0;
 }
 
-static int read_settings(hr_channel_attr_t *attr, uint64_t *spin_us, uint64_t *pending_max)
+static int read_settings(hr_channel_attr_t *attr, uint64_t *spin_us, uint64_t *pending_max, bool *ring_is_default)
 {
 	uint64_t value;
+	*ring_is_default = !attr->ring_bytes && !strcmp(hr_setting_origin(&ring_setting), "default");
 	int error = hr_setting_u64(&spin_setting, spin_us);
 	if (!error && !attr->timeout_ms) {
 		error = hr_setting_u64(&timeout_setting, &value);
@@ -110,7 +111,7 @@ static int check_attr(const hr_channel_attr_t *attr)
 }
 
 int hr_channel_gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, uint64_t *spin_us,
-			   uint64_t *pending_max)
+			   uint64_t *pending_max, bool *ring_is_default)
 {
 	*attr = (hr_channel_attr_t)HR_CHANNEL_ATTR_INIT;
 	if (given) {
@@ -121,6 +122,6 @@ int hr_channel_gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *at
 		}
 		memcpy(attr, given, given->size);
 	}
-	int error = read_settings(attr, spin_us, pending_max);
+	int error = read_settings(attr, spin_us, pending_max, ring_is_default);
 	return error ? error : check_attr(attr);
 }

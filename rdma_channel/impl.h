@@ -64,6 +64,7 @@ struct hr_channel {
 	struct hr_identity self;
 	uint32_t flags;
 	uint32_t ring_bytes;
+	bool ring_is_default; /* neither the caller nor the environment gave ring_bytes */
 	uint32_t timeout_ms;
 	uint64_t spin_ns;
 	int n_opened;
@@ -236,7 +237,7 @@ void hr_fork_unlock(void);
 /* Completes the caller's attributes from the settings. Fields that the shorter struct of an older caller does not have
  * are zero. -EINVAL: an attribute or a setting is out of range (logged). */
 int hr_channel_gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, uint64_t *spin_us,
-			   uint64_t *pending_max);
+			   uint64_t *pending_max, bool *ring_is_default);
 
 /* Writes the names of a set of transports into text, with a space before each. Returns text. */
 const char *hr_transport_names(uint32_t set, char *text, size_t size);

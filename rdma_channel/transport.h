@@ -63,7 +63,8 @@ struct hr_agreement {
 
 /* Parameters of a connection. Valid as long as the connection. */
 struct hr_conn_env {
-	uint32_t ring_bytes;    /* receive ring that the user asked for; a multiple of 4096 */
+	uint32_t ring_bytes;    /* receive ring that the user asked for, or the default; a multiple of 4096 */
+	bool ring_is_default;   /* the user asked for no size */
 	uint32_t timeout_ms;    /* a peer that does not answer for this time has failed */
 	const char *peer;       /* "host:pid", for messages */
 	hr_conn_stats_t *stats; /* the transport counts tail_updates, wakeups_sent, memory_bytes; the channel the rest */
@@ -162,8 +163,8 @@ struct hr_transport {
 
 	void *(*reserve)(void *conn, size_t front, size_t len);
 	void (*fill)(void *conn, void *to, const void *from, size_t len);
-	void (*commit)(void *conn, size_t len);
 	void (*drain)(void *conn, void *to, const void *from, size_t len);
+	void (*commit)(void *conn, size_t len);
 	bool (*post)(void *conn, const void *front, size_t front_len, const void *payload, size_t len);
 	enum hr_arrival (*peek)(void *conn, const uint8_t **bytes, size_t *len);
 	void (*consume)(void *conn, size_t count);

@@ -52,13 +52,24 @@
  * exchange of messages of 8 KB two new pages with each, until the whole ring has been used. A channel does so for PRESENT_RINGS
  * rings at a time: if it sends a few messages to each of very many peers, it touches a small part of each. */
 #define STREAM_LINES 1024u
-#define PRESENT_MOST (1u << 20)
+#define PRESENT_MOST (4u << 20)
 #define PRESENT_RINGS 16u
+
+/* If the caller leaves the ring's size to the channel, LONG_RINGS rings of a channel have the length of two second-level caches.
+ * If two processors share only a later cache, a store to a line that the receiver's cache still has takes several times as
+ * long as a store to another line. In a ring of this length, the receiver has read enough other lines before the sender
+ * comes to the same line again. Only some rings, because of their memory. */
+#define LONG_RINGS 16u
+#define LONG_RING_MOST (4u << 20)
 
 #define TAIL_RECORDS 16u /* every so many records the sender may measure nearness with the tail */
 
 #define RECORD_LEAST 8192u /* minimum record size when a longer put is split, bytes */
 #define RECORD_LEAST_NEAR 4096u /* the same if the processors are near: then both copies cost the same */
+#define RECORD_MOST 16384u /* maximum, but a rest of less than RECORD_REST bytes gets no record of its own */
+#define RECORD_REST 2048u
+#define LONG_PIECE 4096u /* a piece of so many bytes begins a record */
+_Static_assert(SHM_FRONT_MAX + RECORD_MOST + RECORD_REST <= SHM_RECORD_MAX, "a record's length");
 
 /* Default minimum size for single copy; twice that while traffic is one-way. */
 HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "64k", 0, 1u << 30,
@@ -66,10 +77,6 @@ HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "64k", 0, 1u << 30,
 
 /* If both processors share a cache, two copies through it are quicker than a system call up to this size. */
 HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "4M", 0, 1u << 30,
-#define RECORD_MOST 16384u /* maximum, but a rest of less than RECORD_REST bytes gets no record of its own */
-#define RECORD_REST 2048u
-#define LONG_PIECE 4096u /* a piece of so many bytes begins a record */
-_Static_assert(SHM_FRONT_MAX + RECORD_MOST + RECORD_REST <= SHM_RECORD_MAX, "a record's length");
 	   "shm: minimum size for single copy if the two processors share a cache; 0: HEADRACE_SHM_ZERO_COPY");
 
 /* More than one, so that the receiver finds the next piece when it has taken one. Not many more, as the sender's caller cannot
@@ -111,6 +118,8 @@ struct shm_context {
 	size_t stream;    /* minimum size of records written with non-temporal stores, bytes; SIZE_MAX: none */
 	struct shm_identity self;
 	struct shm_placement placement;
+	uint32_t long_ring;  /* size of a long ring, bytes */
+	uint32_t long_rings; /* open connections that receive from one */
 	uint32_t rings_present; /* rings of open connections whose pages make_present has mapped */
 };
 
@@ -121,6 +130,7 @@ struct shm_conn {
 	uint32_t reserved_bytes; /* of its payload */
 	enum { FILL_NOT_CHOSEN, FILL_ORDINARY, FILL_STREAMING } fill_way; /* of its pieces */
 	bool out_present, in_present; /* make_present has mapped the pages of the ring */
+	bool has_long_ring; /* this side receives from a long ring */
 	bool both_heavy;   /* both sides are registered for the heavy barrier */
 	bool put_was_short; /* the last put did not accept all bytes */
 	int broken;        /* error that every get returns: the peer or the caller broke the protocol; 0: none */
@@ -131,6 +141,7 @@ struct shm_conn {
 	 * the ring or offered. Both stay as they are while single lines are put. */
 	uint64_t accepted, sent;
 	bool restart;      /* a record with SHM_RESTART must come next */
+	bool ring_in_use;  /* when the last put began, the receiver may not have taken all records */
 	bool wants_room;   /* the last put found no room for the next record */
 	unsigned vain_puts; /* puts with an open offer since the last get or answer */
 	size_t by_ring;    /* bytes from `sent` on that must go through the ring */
@@ -138,10 +149,10 @@ struct shm_conn {
 	struct shm_nearness nearness; /* measured when this side takes up the peer's offers */
 	struct shm_nearness tail_nearness; /* measured when this side loads the tail that the peer has stored */
 	unsigned tail_samples; /* of these, up to SHM_NEAR_SAMPLES */
+	bool writes_past; /* control->writes_past as last stored */
 	unsigned records_unsampled; /* calls of sample_tail since then; wraps */
 	struct shm_pusher pusher;
 	struct shm_puller puller;
-	bool ring_in_use;  /* when the last put began, the receiver may not have taken all records */
 	struct shm_process peer;
 	bool said_goodbye;
 	int ended; /* the error with which the stream ended; 0: the peer lives, and may write into granted memory */
@@ -154,8 +165,27 @@ struct shm_conn {
 	struct shm_segment out_segment, in_segment;
 };
 
-	bool writes_past; /* control->writes_past as last stored */
 /* ---- per channel ---- */
+
+static uint32_t round_to_power(uint64_t bytes)
+{
+	uint32_t power = RING_MIN_BYTES;
+	while (power < bytes && power < RING_MAX_BYTES)
+		power *= 2;
+	return power;
+}
+
+/* Returns the size of a long ring. 0: the size of the cache is not known. */
+static uint32_t long_ring_bytes(void)
+{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+	long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+	uint32_t bytes = cache > 0 ? round_to_power(2 * (uint64_t)cache) : 0;
+	return bytes < LONG_RING_MOST ? bytes : LONG_RING_MOST;
+#else
+	return 0;
+#endif
+}
 
 static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_t *section, size_t *section_len)
 {
@@ -165,6 +195,8 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 		return -ENOMEM;
 	context->heavy = false;
 	context->rings_present = 0;
+	context->long_rings = 0;
+	context->long_ring = long_ring_bytes();
 	uint64_t zero_copy, near, stream, offers;
 	int error = hr_setting_u64(&zero_copy_setting, &zero_copy);
 	if (!error)
@@ -246,14 +278,6 @@ static inline void wake_if_armed(struct shm_conn *conn, uint32_t *armed)
 
 /* ---- setting up ---- */
 
-static uint32_t round_to_power(uint32_t bytes)
-{
-	uint32_t power = RING_MIN_BYTES;
-	while (power < bytes && power < RING_MAX_BYTES)
-		power *= 2;
-	return power;
-}
-
 static size_t shm_conn_bytes(void *context, uint32_t ring_bytes)
 {
 	const struct shm_context *shm = context;
@@ -261,6 +285,16 @@ static size_t shm_conn_bytes(void *context, uint32_t ring_bytes)
 	size_t segment = shm_segment_bytes(&shm->placement, bytes);
 	/* Own ring and peer's ring: they have the same size unless the two channels ask for different sizes. */
 	return sizeof(struct shm_conn) + 2 * segment + bytes / SHM_LINE / 8;
+}
+
+/* Chooses the size of the ring that this side receives from. */
+static uint32_t choose_ring(struct shm_conn *conn)
+{
+	struct shm_context *context = conn->context;
+	uint32_t bytes = round_to_power(conn->env->ring_bytes);
+	conn->has_long_ring = conn->env->ring_is_default && bytes < context->long_ring && context->long_rings < LONG_RINGS;
+	context->long_rings += conn->has_long_ring;
+	return conn->has_long_ring ? context->long_ring : bytes;
 }
 
 static int make_own_ring(struct shm_conn *conn, uint32_t bytes, int *fd, bool *huge)
@@ -285,10 +319,11 @@ static int shm_conn_open(void *context, const struct hr_conn_env *env, struct hr
 	conn->context = context;
 	conn->env = env;
 	conn->stream = -1;
-	uint32_t bytes = round_to_power(env->ring_bytes);
+	uint32_t bytes = choose_ring(conn);
 	bool huge;
 	int error = make_own_ring(conn, bytes, &own->fds[0], &huge);
 	if (error) {
+		conn->context->long_rings -= conn->has_long_ring;
 		free(conn);
 		return error;
 	}
@@ -405,6 +440,7 @@ static void shm_conn_close(void *data)
 {
 	struct shm_conn *conn = data;
 	conn->context->rings_present -= (uint32_t)conn->out_present + conn->in_present;
+	conn->context->long_rings -= conn->has_long_ring;
 	shm_segment_unmap(&conn->in_segment);
 	shm_segment_unmap(&conn->out_segment);
 	free(conn->out.unclean);
@@ -519,6 +555,8 @@ static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_
 	uint32_t length = shm_payload_of((uint32_t)lines);
 	if (length >= wanted)
 		length = wanted;
+	else if (length > front + SHM_LINE) /* the next record continues at a line of the sender's memory */
+		length -= (length - front) % SHM_LINE;
 	uint8_t *record = (uint8_t *)shm_sender_word(out, out->head);
 	uint32_t offset = shm_payload_offset(front < length ? front : 0, length);
 	fill_record(record + offset, length, place, streams_record(conn, length, shm_record_lines(offset, length)));
@@ -555,8 +593,6 @@ static int put_restart(struct shm_conn *conn)
 	memset((uint8_t *)shm_sender_word(out, out->head) + 8, 0, sizeof(uint64_t));
 	shm_sender_publish(out, &conn->in, 8, sizeof(uint64_t), SHM_RESTART);
 	conn->restart = false;
-	else if (length > front + SHM_LINE) /* the next record continues at a line of the sender's memory */
-		length -= (length - front) % SHM_LINE;
 	return 1;
 }
 
@@ -711,6 +747,8 @@ static int send_more(struct shm_conn *conn, struct hr_iov_place *place, size_t t
 	conn->wants_room = false;
 	if (conn->sent >= end)
 		return 0;
+	shm_sender_hear(&conn->out, &conn->in);
+	conn->ring_in_use = conn->out.tail != conn->out.head;
 	hr_iov_advance(place, (size_t)(conn->sent - conn->accepted));
 	if (conn->restart)
 		count = put_restart(conn);
@@ -747,8 +785,6 @@ static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t tot
 	if (!error)
 		error = send_more(conn, place, total);
 	if (!error && shm_pusher_open(&conn->pusher) && conn->out.head != head)
-	shm_sender_hear(&conn->out, &conn->in);
-	conn->ring_in_use = conn->out.tail != conn->out.head;
 		error = drive_offers(conn);
 	uint64_t more = acceptable(conn);
 	*accepted = accept_bytes(conn, more, total);
@@ -910,6 +946,17 @@ static int drop_record(struct shm_conn *conn)
 	return 0;
 }
 
+/* Copies bytes of a record. If they come from memory, memcpy is a little faster. */
+static void shm_drain(void *data, void *to, const void *from, size_t len)
+{
+	const struct shm_conn *conn = data;
+	/* Relaxed: the word only decides which way is quicker. */
+	if (__atomic_load_n(&conn->in.control->writes_past, __ATOMIC_RELAXED))
+		memcpy(to, from, len);
+	else
+		hr_copy_from_peer(to, from, len);
+}
+
 /* Delivers bytes of the current record. */
 static ssize_t deliver_record(struct shm_conn *conn, struct hr_iov_place *place)
 {
@@ -971,17 +1018,6 @@ static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *de
 			return conn->broken;
 	}
 	*delivered = done;
-/* Copies bytes of a record. If they come from memory, memcpy is a little faster. */
-static void shm_drain(void *data, void *to, const void *from, size_t len)
-{
-	const struct shm_conn *conn = data;
-	/* Relaxed: the word only decides which way is quicker. */
-	if (__atomic_load_n(&conn->in.control->writes_past, __ATOMIC_RELAXED))
-		memcpy(to, from, len);
-	else
-		hr_copy_from_peer(to, from, len);
-}
-
 	conn->was_answered |= done > 0;
 	return 0;
 }
@@ -1282,6 +1318,7 @@ const struct hr_transport hr_transport_shm = {
 	.get = shm_get,
 	.reserve = shm_reserve,
 	.fill = shm_fill,
+	.drain = shm_drain,
 	.commit = shm_commit,
 	.post = shm_post,
 	.peek = shm_peek,
@@ -1293,4 +1330,3 @@ const struct hr_transport hr_transport_shm = {
 	.conn_event = shm_conn_event,
 	.conn_bytes = shm_conn_bytes,
 };
-	.drain = shm_drain,

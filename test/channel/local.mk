@@ -59,8 +59,10 @@ test_channel_upper_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
 # Both ends of a connection over shared memory in one process: its memory, and its end while a single copy is under way.
 shm_ends = test/channel/shm_ends.c test/channel/shm_ends.h
-check_PROGRAMS += test/channel/shm_flood test/channel/shm_numa test/channel/shm_pages test/channel/shm_shutdown
-TESTS += test/channel/shm_flood test/channel/shm_numa test/channel/shm_pages test/channel/shm_shutdown
+check_PROGRAMS += test/channel/shm_flood test/channel/shm_numa test/channel/shm_pages test/channel/shm_records \
+	test/channel/shm_shutdown
+TESTS += test/channel/shm_flood test/channel/shm_numa test/channel/shm_pages test/channel/shm_records \
+	test/channel/shm_shutdown
 test_channel_shm_flood_SOURCES = test/channel/shm_flood.c $(shm_ends)
 test_channel_shm_flood_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_shm_flood_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv
@@ -72,6 +74,9 @@ test_channel_shm_numa_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 test_channel_shm_pages_SOURCES = test/channel/shm_pages.c $(shm_ends)
 test_channel_shm_pages_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_shm_pages_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
+test_channel_shm_records_SOURCES = test/channel/shm_records.c $(shm_ends)
+test_channel_shm_records_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_shm_records_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 test_channel_shm_shutdown_SOURCES = test/channel/shm_shutdown.c $(shm_ends)
 test_channel_shm_shutdown_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_shm_shutdown_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev
