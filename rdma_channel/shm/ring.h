@@ -47,8 +47,8 @@
  *        needs it, and the header does not wait for it. After longer records, or in a stream, this takes longer than
  *        it saves. Two pairs of lines always stay free for these words.
  * get:   The receiver loads the word at its position (acquire). If it is zero or has another position, there is no
- *        record. When the receiver has copied a whole record out, it goes on to the next. After each eighth of the ring
- *        it stores its position in tail (release).
+ *        record. When the receiver has copied a whole record out, it goes on to the next. After each eighth of the ring,
+ *        or SHM_REPORT_MOST lines, it stores its position in tail (release).
  * Room:  The sender keeps the last tail that it loaded or learnt from an echo, and loads it again (acquire) only if the
  *        room up to that tail is too small. The tail is a separate word here; over verbs it travels with data of the other
  *        direction.
@@ -87,6 +87,7 @@
 #define SHM_WRITE_AHEAD 8u  /* the sender fetches the lines of the record so far behind the present one */
 #define SHM_READ_AHEAD 4u   /* slots: so far behind the present record the receiver fetches lines */
 #define SHM_FOUND_LEAST 2u  /* it does so if it has found this number of records in a row at the first look */
+#define SHM_REPORT_MOST 2048u /* lines: the receiver stores its tail at least so often; the sender measures with it (near.h) */
 #define SHM_ALIGNED_MIN 192u
 #define SHM_FRONT_MAX 56u
 #define SHM_FIRST_POSITION (0u - 4096u)
@@ -449,7 +450,8 @@ static inline bool shm_receiver_take(struct shm_receiver *receiver, uint32_t cou
 	shm_receiver_go(receiver, next);
 	receiver->length = 0;
 	receiver->echo = receiver->flags & SHM_MARK ? SHM_ECHO : 0;
-	return receiver->next.high - receiver->reported > receiver->mask / 8;
+	uint32_t most = receiver->mask / 8 < SHM_REPORT_MOST ? receiver->mask / 8 : SHM_REPORT_MOST;
+	return receiver->next.high - receiver->reported > most;
 }
 
 /* Stores the tail. Release: the loads from the lines that it frees come before; pairs with shm_sender_refresh. */

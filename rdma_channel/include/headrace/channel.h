@@ -250,7 +250,8 @@ typedef struct hr_conn_stats {
 HR_API int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats);
 
 /* The memory_bytes (see hr_conn_stats_t) of a connection over the given HR_TRANSPORT_* with the channel's ring_bytes. 0
- * if the channel has not opened that transport. */
+ * if the channel has not opened that transport. Over shared memory, the first connections with the default ring_bytes take
+ * more (HEADRACE_RING_BYTES). */
 HR_API size_t hr_channel_conn_bytes(const hr_channel_t *channel, uint32_t transport);
 
 /* Returns the library's version, "MAJOR.MINOR.PATCH". Static storage. */
