@@ -473,7 +473,9 @@ def width_checks(table):
 
 
 def client_c(table):
-    out = [WARNING, '#include "cuda_remote/client/client.h"', '#include "cuda_remote/api/calls.h"', "",
+    out = [WARNING, '#include "cuda_remote/api/calls.h"', '#include "cuda_remote/client/array.h"',
+           '#include "cuda_remote/client/context.h"', '#include "cuda_remote/client/handle.h"',
+           '#include "cuda_remote/client/hooks.h"', '#include "cuda_remote/client/link.h"', "",
            "#include <string.h>", ""] + width_checks(table)
     for name in table.translated():
         out += client_struct(name)

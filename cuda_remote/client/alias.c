@@ -4,7 +4,7 @@
  * device, such as its default pool. The driver returns the same object each time. So the client asks the server once for each
  * alias, and keeps the handle until its owner ends.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/handle.h"
 
 #include <pthread.h>
 #include <stdlib.h>

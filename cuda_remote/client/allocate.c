@@ -7,9 +7,18 @@
  * A free needs no reply if all work before it is known to be complete (rc_link_post_settled): then the driver would not wait
  * either. An address is used again once a later call of the session cannot overtake the free.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/graph/graph_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
 #include "cuda_remote/client/window.h"
+#include "rdma_channel/base/log.h"
 
 #include "rdma_channel/base/setting.h"
 

@@ -3,7 +3,10 @@
  * What the client knows of arrays, to check a copy before it goes out: size and bytes of an element. It asks the server once
  * for each array. The answers are in a small cache: a handle is never used for a second array, so no entry becomes wrong.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/array.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/graph/capture.h"
 
 #include <pthread.h>

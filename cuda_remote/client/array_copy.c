@@ -6,8 +6,22 @@
  * array is in its call; a part to the host is in the answer. An asynchronous copy from or to pinned memory is one call: the worker
  * copies by itself if it has mapped the memory, otherwise the data connection carries the bytes (data/).
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/array.h"
+#include "cuda_remote/client/chunks.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/done.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostfn.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,13 @@
  * the bytes are sent. A chunk to the device is sent when its slot is free (wire.h), so only the call that copies ever waits
  * for the device.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/chunks.h"
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
+#include "cuda_remote/fill_way.h"
 #include "rdma_channel/clock.h"
 
 #include <errno.h>

@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts: the stack of each thread, primary contexts, and contexts that the program creates. */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/array.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/done.h"
+#include "cuda_remote/client/early.h"
+#include "cuda_remote/client/graph/graph_calls.h"
+#include "cuda_remote/client/green/green.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
+#include "cuda_remote/client/stream.h"
 #include "cuda_remote/graph/capture.h"
 
 #include <pthread.h>

@@ -6,9 +6,24 @@
  * copy to pinned memory is asynchronous: the data connection (data/) brings its chunks when its stream has come to it. From
  * and to pinned memory that a worker on this host has mapped, the worker copies by itself (pinned.c).
  */
+#include "cuda_remote/client/array.h"
+#include "cuda_remote/client/chunks.h"
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/done.h"
+#include "cuda_remote/client/early.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostfn.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
+#include "cuda_remote/client/stream.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,12 @@
  * Many copies in one call: cuMemcpyBatchAsync and cuMemcpy3DBatchAsync. All copies are checked before the first is made. Then
  * each is a copy of its own, as copies of one server's stream need no reply.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

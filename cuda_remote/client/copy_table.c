@@ -3,7 +3,14 @@
  * The table of copies in progress between host and device. Copies that are sent with their call are not in the table. The threads
  * that receive and send chunks find a copy here by its number, and calls that use host memory find the copies that use it.
  */
+#include "cuda_remote/client/chunks.h"
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies between host and device that pass through this process: the calls of each way, and when the data is sent. */
+#include "cuda_remote/client/chunks.h"
 #include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
 
 /* ---- to the device ---- */
 

@@ -11,7 +11,7 @@
  * uses an engine only while delayed is set, and under that lock. The link's own thread uses the engine without the lock only
  * after rc_delay_flush.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/link.h"
 #include "cuda_remote/client/peer/peer.h"
 
 #include <errno.h>

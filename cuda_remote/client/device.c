@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Device queries, answered from the worker's reply to hello; and the calls of cudaProfiler.h. */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/hooks.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/session.h"
 
 /* cudaProfiler.h, unlike cuda.h, does not make its functions visible. */
 #pragma GCC visibility push(default)

@@ -11,8 +11,15 @@
  * the last one that has waited and is no query may have failed or printed (session->heard), and a wait for an event is sent if
  * only a query has found it complete.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/done.h"
+#include "cuda_remote/client/early.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/session.h"
+#include "cuda_remote/client/stream.h"
 #include "rdma_channel/clock.h"
 
 #include <pthread.h>

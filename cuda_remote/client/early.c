@@ -12,7 +12,12 @@
  *
  * Copies from one source with equal bytes form a chain, of which only the newest copy is compared with the source.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/done.h"
+#include "cuda_remote/client/early.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's handles. Creating or deleting one takes a mutex. Looking one up, which is more frequent, does not. */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/green/green.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/session.h"
 
 #include <pthread.h>
 

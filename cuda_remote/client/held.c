@@ -8,7 +8,10 @@
  * (rc_link_settled), or after one that has waited for the only stream with such calls. done.c follows all other work in the same
  * way.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/done.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
 
 #include <pthread.h>
 #include <string.h>

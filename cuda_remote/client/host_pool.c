@@ -6,9 +6,16 @@
  * from then on the pool keeps it for the next allocation of the same size in the same context. To unmap memory, the workers wait
  * for all work that they have; so a pool gives memory back only if no work is under way, or in a call that may wait.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/graph/graph_client.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/session.h"
+#include "cuda_remote/client/stream.h"
 #include "cuda_remote/graph/capture.h"
 #include "cuda_remote/managed/managed.h"
 

@@ -6,9 +6,14 @@
  * uses the connection alone. It stops leading while it runs a host function, which may block: the other thread leads then.
  * If that is so when the function returns, the answer goes over another connection.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/early.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/graph/graph_calls.h"
+#include "cuda_remote/client/hostfn.h"
+#include "cuda_remote/client/link.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <pthread.h>
 #include <errno.h>

@@ -5,8 +5,19 @@
  * that the program allocated as mapped (mirror/), or of all of it, by a setting, and its kernels use the copy. Other pinned
  * memory gets a copy once kernels use it (mirror/promote.c).
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/early.h"
+#include "cuda_remote/client/graph/graph_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

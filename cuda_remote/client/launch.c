@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launches: the limits of device and kernel are checked here, and parameters are packed in the kernel's layout. */
 #include "cuda_remote/api/attributes.h"
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/green/green.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <limits.h>
 #include <stdlib.h>

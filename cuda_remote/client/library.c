@@ -4,7 +4,14 @@
  * servers, the client keeps the image, and loads it on another server when a call in a context of that server first uses the
  * library. The library has one handle in the program, and each of its kernels too; those on the other servers are copies.
  */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/module.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include "cuda_remote/client/mirror/client_mirror.h"
 

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A thread's connection to the worker: sends calls; receives replies, and text to print. */
 #include "cuda_remote/api/context_errors.h"
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/chunks.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/done.h"
+#include "cuda_remote/client/early.h"
+#include "cuda_remote/client/graph/graph_calls.h"
+#include "cuda_remote/client/hostfn.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
 #include <errno.h>

@@ -3,7 +3,9 @@
  * The JIT linker. The server's driver links; the client keeps the caller's log buffers, which every call fills, and the image
  * that the program gets.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
 
 #include "cuda_remote/client/image.h"
 

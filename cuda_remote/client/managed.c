@@ -5,10 +5,17 @@
  * and a call that CUDA lets wait waits for that. On a server of another host it is memory of the device, and this process has
  * a copy at the same address (mirror/).
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
 #include "cuda_remote/managed/managed.h"
+#include "rdma_channel/base/log.h"
 
 #include <stdlib.h>
 

@@ -3,9 +3,15 @@
  * The table of allocations, sorted by address: memory of devices, managed memory and pinned host memory. Fills of device
  * memory.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,7 +3,14 @@
  * Modules, and what libraries (library.c) have in common with them. Loading sends the image. The reply has every kernel's
  * name, parameter layout and attributes. So finding, querying and launching functions waits for no further reply.
  */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/module.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include "cuda_remote/client/mirror/client_mirror.h"
 

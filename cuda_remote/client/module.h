@@ -3,8 +3,9 @@
 #ifndef RC_CUDA_MODULE_H
 #define RC_CUDA_MODULE_H
 
-#include "cuda_remote/client/client.h"
 #include "cuda_remote/client/image.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/link.h"
 
 /* Finds the bytes to send and the options for them. The image refers to `bytes`. */
 CUresult rc_module_find_image(const void *bytes, unsigned n_options, CUjit_option *names, void **values, struct rc_image *image,

@@ -6,7 +6,13 @@
  * (copy.c).
  */
 #define _GNU_SOURCE /* memfd_create */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include "cuda_remote/door/door.h"
 

@@ -3,8 +3,16 @@
  * Memory pools and stream-ordered allocation. A device's default pool is an alias (alias.c). The client keeps which pool is
  * the device's current one, as another thread may destroy it at any time: then the default pool is the current one.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/graph/graph_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 static uint64_t current[RC_SERVER_MAX * RC_DEVICES_MAX]; /* by the program's number of the device; 0: the default pool; atomic */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the bytes of a copy lie on the host, which sees them as slices of rows; the copy counts them without gaps. */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/copy.h"
 
 #include "rdma_channel/base/copy.h"
 #include "rdma_channel/base/copy_rows.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sessions, one for each server of the list: cuInit, the devices that the servers describe, further connections, fork. */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
 
 #include "cuda_remote/door/door.h"
 #include "rdma_channel/base/setting.h"

@@ -6,7 +6,7 @@
  * another window.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/pinned.h"
 #include "cuda_remote/client/window.h"
 
 #include <pthread.h>

@@ -5,7 +5,8 @@
  * passed once. A driver that checks the bounds of each registered range, as the software GPU does, gets each allocation
  * by itself.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/pinned.h"
 #include "cuda_remote/client/window.h"
 
 #include <pthread.h>

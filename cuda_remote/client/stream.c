@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Streams and events: queries that the client answers itself, hooks of the generated calls. Stream-ordered memory. */
 #include "cuda_remote/api/attributes.h"
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/graph/graph_calls.h"
+#include "cuda_remote/client/green/green.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
+#include "cuda_remote/client/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,9 +6,15 @@
  * If the server is on another host, this process writes values to pinned memory, when the stream gets there: the program may look at
  * the word without a call, so a write to the worker's mirror would not suffice. A stream cannot wait for such a word.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <stdlib.h>
 

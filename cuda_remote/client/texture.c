@@ -3,7 +3,10 @@
  * What texture and surface objects were made of: the program gets the description that it gave, with its own handles. Array
  * calls of CUDA's first version, whose descriptors have 32-bit sizes.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/array.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,7 +4,11 @@
  * gets a mirror of it before the launch (mirror/promote.c). If that is not possible, the launch is kept, and named as the cause
  * when a kernel of that server has accessed an illegal address.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -4,7 +4,11 @@
  * copies and fills are checked at the call. It releases memory at the server when neither a handle nor a mapping of the
  * program is left: so cuMemRetainAllocationHandle needs no call.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
 #include "cuda_remote/client/window.h"
 
 #include <pthread.h>

@@ -4,8 +4,12 @@
  * copies to the host as soon as the worker has them, and sends those of copies to the device when the worker asks for them
  * (fetch.c), whatever the program's threads do. The connection is opened at the first such copy.
  */
+#include "cuda_remote/client/chunks.h"
 #include "cuda_remote/client/data/data.h"
+#include "cuda_remote/client/link.h"
 #include "cuda_remote/client/peer/peer.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,7 +3,11 @@
  * Copies to the device that the client sends late. When the stream reaches such a copy, the worker requests the bytes over the
  * data connection (FETCH), window by window, and the thread of that connection sends them.
  */
+#include "cuda_remote/client/chunks.h"
+#include "cuda_remote/client/copy.h"
 #include "cuda_remote/client/data/data.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What calls do while a stream is captured: see capture_calls.h. Events are marked by captures in a table of their own. */
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
 
 #include "cuda_remote/client/graph/graph_client.h"
 

@@ -7,7 +7,6 @@
 #ifndef RC_CAPTURE_CALLS_H
 #define RC_CAPTURE_CALLS_H
 
-#include "cuda_remote/client/client.h"
 #include "cuda_remote/graph/capture.h"
 
 CUresult rc_capture_launch(CUstream stream, CUfunction function, launch_shape_t shape, void **parameters, void **extra,

@@ -5,6 +5,10 @@
  * handles of one graph of the program (struct rc_conditionals), and builds executable graphs in copies of that graph.
  */
 #include "cuda_remote/client/graph/graph_client.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,12 @@
  * an allocation node or a free node, and what is in use is known here: memory that its own graph frees counts as used while the
  * call of the launch runs.
  */
+#include "cuda_remote/client/graph/graph_calls.h"
 #include "cuda_remote/client/graph/graph_client.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
 #include "cuda_remote/graph/graph_memory.h"
+#include "rdma_channel/base/log.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 #ifndef RC_GRAPH_CLIENT_H
 #define RC_GRAPH_CLIENT_H
 
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/session.h"
 #include "cuda_remote/graph/graph_exec.h"
 
 /* ---- graph_driver.c ---- */

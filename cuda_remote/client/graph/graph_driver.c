@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What graphs need of the client: how handles are looked up, and parameters are checked (cuda_remote/graph/driver.h). */
+#include "cuda_remote/client/array.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/done.h"
 #include "cuda_remote/client/graph/graph_client.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
 
 #include <string.h>
 

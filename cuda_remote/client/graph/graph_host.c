@@ -5,7 +5,10 @@
  * host functions of streams (hostfn.c). So a copy reads its source, and writes its destination, when the graph has come to
  * it. Each launch allows the worker to name each entry once: a server cannot touch memory of a graph that does not run.
  */
+#include "cuda_remote/client/graph/graph_calls.h"
 #include "cuda_remote/client/graph/graph_client.h"
+#include "cuda_remote/client/hostfn.h"
+#include "cuda_remote/client/session.h"
 
 #include <pthread.h>
 #include <stdlib.h>

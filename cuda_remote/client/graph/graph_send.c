@@ -3,7 +3,16 @@
  * Executable graphs: the clone is sent once, when it is made; an update sends the nodes that differ; a launch is one message.
  * The format is in wire.h.
  */
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/graph/graph_spread.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
 
 #include "cuda_remote/api/attributes.h"
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Executable graphs with nodes of several servers (graph_spread.h): how a graph is cut, launched and changed. */
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/graph/graph_spread.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 #define RC_GRAPH_SPREAD_H
 
 #include "cuda_remote/client/graph/graph_client.h"
+#include "cuda_remote/client/session.h"
 
 /* Where a node's work is done. */
 struct rc_graph_place {

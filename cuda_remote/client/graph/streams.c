@@ -3,7 +3,12 @@
  * The streams of captures. A stream gets a record when a capture or a launch of a graph first needs it. CUDA's own streams
  * have a record for each context (legacy) or each context and thread (per-thread), which stay until the process ends.
  */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/graph/graph_calls.h"
 #include "cuda_remote/client/graph/graph_client.h"
+#include "cuda_remote/client/green/green.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/stream.h"
 #include "cuda_remote/graph/capture.h"
 
 #include <pthread.h>

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Green contexts: their calls, their streams, and what remains of both after their end. */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/graph/graph_calls.h"
 #include "cuda_remote/client/green/green.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
+#include "cuda_remote/client/stream.h"
 
 #include "cuda_remote/client/graph/capture_calls.h"
 

@@ -3,7 +3,11 @@
  * Device resources: the multiprocessors that green contexts are made from. The server's driver divides them and knows what
  * their structs contain. The worker keeps these structs; the program's have a number in their padding.
  */
+#include "cuda_remote/client/context.h"
 #include "cuda_remote/client/green/green.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* Files and sockets that hold the handles of remote objects. */
 #define _GNU_SOURCE /* memfd_create */
 #include "cuda_remote/client/ipc/handle_file.h"
+#include "cuda_remote/client/session.h"
 
 #include <fcntl.h>
 #include <string.h>

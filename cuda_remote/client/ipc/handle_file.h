@@ -7,7 +7,7 @@
 #ifndef RC_HANDLE_FILE_H
 #define RC_HANDLE_FILE_H
 
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/session.h"
 
 /* Makes a file. CUDA_ERROR_OPERATING_SYSTEM. The program closes the descriptor. */
 CUresult rc_handle_file_make(const struct rc_wire_shared *handle, int *file);

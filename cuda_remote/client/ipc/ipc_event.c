@@ -3,8 +3,14 @@
  * IPC of events. Another process may use such an event as soon as a call on it has returned, over another connection. So the
  * client waits until the worker has issued each recording of the event and each wait for it.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/done.h"
+#include "cuda_remote/client/early.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,8 +3,13 @@
  * IPC of device memory. The worker opens a handle and chooses the address, which the client then keeps free of other memory of
  * the process. Memory that a context has opened twice has one address, and is mapped until it is closed twice.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
 #include "cuda_remote/client/window.h"
+#include "rdma_channel/base/log.h"
 
 #include <pthread.h>
 #include <stdlib.h>

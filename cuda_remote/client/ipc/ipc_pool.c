@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory pools of other processes, and the addresses of allocations in them. */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hostmem.h"
 #include "cuda_remote/client/ipc/handle_file.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
 
 #include <string.h>
 

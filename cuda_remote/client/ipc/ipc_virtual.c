@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shareable handles of memory of cuMemCreate. */
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
 #include "cuda_remote/client/ipc/handle_file.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
 
 #include <string.h>
 

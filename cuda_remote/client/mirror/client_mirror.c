@@ -8,7 +8,12 @@
  * A word: before a call that waits for work, if it is the only change: a kernel may wait for the word (send_word).
  * Down: after a call that has waited for work, if any work was given since the last such wait for all work.
  */
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include "cuda_remote/mirror/mirror.h"
 

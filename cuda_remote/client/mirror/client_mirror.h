@@ -6,7 +6,9 @@
 #ifndef RC_CLIENT_MIRROR_H
 #define RC_CLIENT_MIRROR_H
 
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
 
 /* True if the session's devices can have such memory. May ask the server. */
 bool rc_mirror_supported(struct rc_session *session);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of mirrors: device memory of the worker, and memory of this process at the same address. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
 
 #include <sys/mman.h>

@@ -5,7 +5,10 @@
  * process ends.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_FIXED_NOREPLACE */
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "rdma_channel/base/log.h"
 
 #include <errno.h>
 #include <pthread.h>

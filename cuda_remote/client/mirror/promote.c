@@ -8,7 +8,14 @@
  *
  * The program may write the memory meanwhile. Both twins begin with zeros, so what differs from zeros travels as a change.
  */
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hostmem.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
+#include "cuda_remote/client/pinned.h"
+#include "cuda_remote/client/session.h"
 
 #include "rdma_channel/base/setting.h"
 

@@ -11,7 +11,13 @@
  *
  * For each session, a thread of this library waits for the reports (peer_wait).
  */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/link.h"
 #include "cuda_remote/client/peer/peer.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -10,7 +10,7 @@
 #ifndef RC_CUDA_PEER_H
 #define RC_CUDA_PEER_H
 
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/session.h"
 
 /* One end of a copy: device memory or part of an array of one session, or host memory. */
 struct rc_peer_side {

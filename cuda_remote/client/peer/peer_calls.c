@@ -3,8 +3,16 @@
  * The driver's calls on objects of two servers. As in CUDA, a copy is ordered in its stream. One in a default stream is
  * ordered in the default streams of both devices. cuMemcpyPeer waits for all work of both contexts.
  */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/copy.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/peer/peer.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
+#include "cuda_remote/client/stream.h"
 
 #include <stdlib.h>
 

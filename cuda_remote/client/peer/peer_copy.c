@@ -5,6 +5,8 @@
  * calls the driver API like a thread of the program, in streams of its own, which wait for nothing but these copies. If
  * the stream of a copy belongs to another server than the memory, this thread makes the copy too, and uses no buffer.
  */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/handle.h"
 #include "cuda_remote/client/peer/peer.h"
 #include "cuda_remote/stream_priority.h"
 

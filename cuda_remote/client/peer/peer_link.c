@@ -5,7 +5,12 @@
  * stream. Then each copy takes one message to each of the two workers. If there is no link, because the workers cannot reach
  * each other or a link has failed, copies go by way of this process.
  */
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/link.h"
 #include "cuda_remote/client/peer/peer.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "cuda_remote/client/session.h"
+#include "rdma_channel/base/log.h"
 
 #include <pthread.h>
 #include <string.h>

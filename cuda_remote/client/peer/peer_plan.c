@@ -12,6 +12,8 @@
  * buffers of its way.
  */
 #include "cuda_remote/client/peer/peer.h"
+#include "cuda_remote/client/peer/peer_calls.h"
+#include "rdma_channel/base/log.h"
 
 #include "rdma_channel/base/setting.h"
 

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events of whole contexts and green contexts: cuCtxRecordEvent (the event completes when all work of the context is complete)
  * and cuCtxWaitEvent (later work of the context waits for the event). */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/graph/graph_calls.h"
+#include "cuda_remote/client/green/green.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/session.h"
 #include "cuda_remote/graph/capture.h"
 
 /* What a call works on: a context, and if the call is about a green context of it, that one. */

@@ -3,7 +3,7 @@
  * Asynchronous notifications. CUDA's only notification says that a process exceeds its memory budget of a device. A session
  * has a quota instead, and an allocation beyond it fails: callbacks are registered but never called.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/session.h"
 
 #include <pthread.h>
 #include <stdlib.h>

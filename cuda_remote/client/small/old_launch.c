@@ -3,7 +3,10 @@
  * Launches of CUDA 3.2 and before: block shape, shared memory and parameters are set in the function by separate calls and
  * stay set. The settings are the client's; the launch itself is cuLaunchKernel.
  */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/session.h"
 
 #include <pthread.h>
 #include <stddef.h>

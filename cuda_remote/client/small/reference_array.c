@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which array a texture or surface reference refers to: the driver's answer would be the driver's own object. */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/context.h"
+#include "cuda_remote/client/handle.h"
+#include "cuda_remote/client/hooks.h"
 
 #include <pthread.h>
 #include <stdlib.h>

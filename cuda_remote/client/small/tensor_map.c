@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tensor maps. Only the driver that the kernel runs on knows their form, so the server's driver encodes them. */
-#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/link.h"
+#include "cuda_remote/client/session.h"
 
 #include <string.h>
 
