@@ -5,6 +5,7 @@
  * each machine hybrid comes within 5 % of the best version at each size.
  */
 #include "cuda_remote/client/peer/peer.h"
+#include "cuda_remote/client/peer/peer_calls.h"
 
 #include <check.h>
 #include <stdlib.h>
