@@ -4,6 +4,9 @@
  * input, some of them as a correct server sends them. The CUDA program is always the same.
  */
 #include "cuda_remote/client/session.c" /* its static state is reset before each input */
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/kernel.h"
+#include "cuda_remote/client/memory.h"
 #include "test/fuzz/input.h"
 
 #include <sys/mman.h>
