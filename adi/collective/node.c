@@ -478,6 +478,9 @@ static int leave_after(const struct adi_comm *comm, struct node_state *node, int
 	class = wait_for(comm, node, &node->shared->member[first].done, node->seq);
 	if (class)
 		return class;
+	/* The rank `first` leaves after an error too, and stores `broken` before: then only their flags say who has entered. */
+	if (atomic_load_explicit(&node->shared->broken, memory_order_relaxed))
+		return adi_node_await_all(comm, node, 0);
 	node->all_done = node->seq - 1; /* the rank `first` has seen the flags of all */
 	/* It has probably written the first data of its broadcast or scatter too. Their line comes while this rank calls that. */
 	__builtin_prefetch(&node->shared->member[first].slot[slot_number((node->call + 1) << NODE_STEP_BITS)]);

@@ -136,6 +136,20 @@ static int barrier(void)
 	return MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* If ranks share processors, rank 0, the root of the broadcast behind the last barrier, leaves the barrier first. Its end must not
+ * tell rank 2 that the victim has entered. */
+static int barrier_of_root(void)
+{
+	long value = 1;
+	for (int i = 0; i < 5; i++) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Bcast(&value, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+	}
+	if (is_victim())
+		die();
+	return MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static int allreduce(void)
 {
 	long value = 1, sum;
@@ -407,7 +421,8 @@ static const struct {
 	int (*function)(void);
 } cases[] = {
 	{ "any_receive", any_receive }, { "any_test", any_test }, { "any_probe", any_probe }, { "rendezvous", rendezvous },
-	{ "partitioned", partitioned }, { "held", held }, { "barrier", barrier }, { "allreduce", allreduce },
+	{ "partitioned", partitioned }, { "held", held }, { "barrier", barrier }, { "barrier_of_root", barrier_of_root },
+	{ "allreduce", allreduce },
 	{ "allreduce_long", allreduce_long }, { "reduce_elsewhere", reduce_elsewhere },
 	{ "nonblocking", nonblocking }, { "first_barrier", first_barrier }, { "lock_exclusive", lock_exclusive },
 	{ "lock_shared", lock_shared }, { "lock_created", lock_created }, { "lock_created_shared", lock_created_shared },

@@ -25,7 +25,7 @@ expect() { # CASE...
 }
 
 messages="any_receive any_test any_probe rendezvous partitioned held"
-collectives="barrier allreduce allreduce_long nonblocking first_barrier"
+collectives="barrier barrier_of_root allreduce allreduce_long nonblocking first_barrier"
 windows="lock_exclusive lock_shared lock_created lock_created_shared lock_target lock_all fetch puts_flush gets_flush fence_allocated fence_created post_start"
 for HEADRACE_TRANSPORT in shm tcp; do
 	export HEADRACE_TRANSPORT
