@@ -5,6 +5,8 @@
  */
 #include "driver.h"
 
+#include "cuda_remote/softgpu/tensor_map.h"
+
 #include <stdbool.h>
 
 #define BYTES 16384
@@ -453,6 +455,24 @@ static void check_fault(CUresult wanted, const shape_t *shape, unsigned rank, CU
 	check_fault_of(wanted, shape, rank, memory, operation, 0);
 }
 
+/* A kernel can write what the driver does not encode: here a swizzle that moves chunks out of the tile. */
+static void check_swizzle_of_short_rows(void)
+{
+	CUcontext context;
+	CUdeviceptr own;
+	CUtensorMap map;
+	softgpu_tensor_map_t content;
+	OK(cuCtxCreate(&context, NULL, 0, 0));
+	OK(cuMemAlloc(&own, BYTES));
+	OK(encode(&map, &plain, own));
+	memcpy(&content, &map, sizeof content);
+	content.swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+	memcpy(&map, &content, sizeof content);
+	CUmodule module = module_new(plain.rank, "sm_90", LOAD);
+	EXPECT(run(module, &map, own, tile_bytes(&plain), (int32_t[5]){ 0 }), CUDA_ERROR_ILLEGAL_INSTRUCTION);
+	OK(cuCtxDestroy(context));
+}
+
 static void faults_are_found(void)
 {
 	shape_t long_rows = plain, large = plain, halves = line;
@@ -468,6 +488,7 @@ static void faults_are_found(void)
 	check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, &long_rows, 2, 0, STORE);
 	check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, &large, 2, 0, LOAD); /* more than there is of shared memory */
 	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, &line, 1, 0, REDUCE("add")); /* of bytes */
+	check_swizzle_of_short_rows();
 	/* The map is a parameter, which a kernel cannot change; and no place for a map. */
 	check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, &plain, 2, 0, "tensormap.replace.tile.global_address.b1024.b64 [%%a1], %%a0;");
 	check_fault(CUDA_ERROR_MISALIGNED_ADDRESS, &plain, 2, 0,

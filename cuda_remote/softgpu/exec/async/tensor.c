@@ -35,9 +35,12 @@ static bool fault(const struct tile *tile, CUresult result, const char *what, ui
 	return false;
 }
 
-/* The map is in memory that the program can write, so all of it is checked. */
+/* The map is in memory that the program can write, so all of it is checked. If a row is as long as its swizzle, no chunk moves
+ * out of the tile. */
 static bool map_valid(const softgpu_tensor_map_t *map, uint32_t rank)
 {
+	if (map->swizzle && (uint32_t)map->box[0] * map->element != (uint32_t)CHUNK << (map->swizzle & 3))
+		return false;
 	if (map->magic != TENSOR_MAP_MAGIC || map->rank != rank || map->swizzle > 3 || !map->element ||
 	    map->element != tensor_type_bytes((CUtensorMapDataType)map->type) || map->box[0] * map->element % CHUNK)
 		return false;

@@ -141,6 +141,8 @@ static void decode_map_copy(struct decoder *decoder)
 	static const char *const words[] = { ".cp_fenceproxy", ".global", ".shared::cta", ".tensormap::generic", ".release",
 					     ".cta", ".cluster", ".gpu", ".sys", ".sync", ".aligned", NULL };
 	check_map_words(decoder, words);
+	if (!decode_has(decoder, ".global") || !decode_has(decoder, ".shared::cta"))
+		decode_invalid(decoder, "expected a copy from shared to global memory");
 	decode_operand_count(decoder, 3, 3);
 	map_number(decoder, 2, sizeof(CUtensorMap), sizeof(CUtensorMap));
 	const struct value operands[] = { decode_whole_address(decoder, 0, ACCESS_GLOBAL),
@@ -162,9 +164,12 @@ void decode_tensormap(struct decoder *decoder)
 					decode_has(decoder, ".global_dim")     ? TENSOR_MAP_DIMENSION :
 										 TENSOR_MAP_STRIDE;
 	bool narrow = change == TENSOR_MAP_DIMENSION, one = change == TENSOR_MAP_ADDRESS;
-	if (!decode_has(decoder, ".tile") || !decode_has(decoder, ".b1024") || !decode_has(decoder, narrow ? ".b32" : ".b64") ||
+	if (!decode_has(decoder, ".replace") || !decode_has(decoder, ".tile") || !decode_has(decoder, ".b1024") ||
+	    !decode_has(decoder, narrow ? ".b32" : ".b64") || decode_has(decoder, narrow ? ".b64" : ".b32") ||
 	    one + narrow + decode_has(decoder, ".global_stride") != 1)
 		decode_invalid(decoder, "expected one field of a tensor map and its type");
+	if (decode_has(decoder, ".global") && decode_has(decoder, ".shared::cta"))
+		decode_invalid(decoder, "expected one state space");
 	enum access_space space = decode_has(decoder, ".global")      ? ACCESS_GLOBAL :
 				  decode_has(decoder, ".shared::cta") ? ACCESS_SHARED :
 									ACCESS_GENERIC;

@@ -507,6 +507,19 @@ START_TEST(what_is_not_built_does_not_load)
 		"tensormap.replace.tile.global_dim.global.b1024.b32 [%a0], 5, %w1;"), &program), CUDA_ERROR_INVALID_PTX);
 	ck_assert_int_eq(load_text(HEAD("8.4", "sm_90a") KERNEL(
 		"tensormap.replace.tile.global_stride.global.b1024.b64 [%a0], 4, %a1;"), &program), CUDA_ERROR_INVALID_PTX);
+	/* Without a word that the instruction has, or with two of which it has one. */
+	static const char *const malformed[] = {
+		HEAD("8.4", "sm_90a") KERNEL("tensormap.tile.global_dim.global.b1024.b32 [%a0], 0, %w1;"),
+		HEAD("8.4", "sm_90a") KERNEL("tensormap.replace.tile.global_dim.global.b1024.b32.b64 [%a0], 0, %w1;"),
+		HEAD("8.4", "sm_90a") KERNEL("tensormap.replace.tile.global_dim.global.shared::cta.b1024.b32 [%a0], 0, %w1;"),
+		HEAD("8.4", "sm_90a") KERNEL("tensormap.replace.tile.global_dim.global.b1024.b32 [%a0], -1, %w1;"),
+		HEAD("8.4", "sm_90a") KERNEL(
+			"tensormap.cp_fenceproxy.global.tensormap::generic.release.gpu.sync.aligned [%a0], [%a0], 128;"),
+		HEAD("8.4", "sm_90a") KERNEL(
+			"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%a0], [%a0], 64;"),
+	};
+	for (size_t n = 0; n < sizeof malformed / sizeof *malformed; n++)
+		ck_assert_int_eq(load_text(malformed[n], &program), CUDA_ERROR_INVALID_PTX);
 	ck_assert_int_eq(load_text(HEAD("8.4", "sm_90")
 		".visible .entry k() .explicitcluster .reqnctapercluster 4, 5, 1 { ret; }", &program),
 		CUDA_ERROR_NOT_SUPPORTED);
