@@ -14,7 +14,7 @@ program f08
   type(MPI_Op) :: op
   real(8) :: x(10), y(10)
   logical :: flag
-  integer(MPI_ADDRESS_KIND) :: val
+  integer(MPI_ADDRESS_KIND) :: val, released = 0
   integer :: key
   character(len=MPI_MAX_OBJECT_NAME) :: name
   type(MPI_Info) :: info
@@ -93,6 +93,12 @@ program f08
   z = 7
   call MPI_Free_mem(z)
   call MPI_Sizeof(x, n); if (n /= 8) stop 17
+  ! The callbacks share a copy of extra_state. The program may change its own variable, which keeps what the program gave it.
+  val = 7
+  call MPI_Grequest_start(query, release, cancel, val, reqs(1))
+  val = 100
+  call MPI_Grequest_complete(reqs(1))
+  call MPI_Wait(reqs(1), st); if (val /= 100 .or. released /= 8) stop 22
   call MPI_Comm_free(c)
   call MPI_Finalize()
 contains
@@ -104,6 +110,27 @@ contains
     if (datatype /= MPI_DOUBLE_PRECISION) stop 20
     call c_f_pointer(invec, a, [len]); call c_f_pointer(inoutvec, b, [len])
     b = a + b
+  end subroutine
+  subroutine query(extra_state, status, ierror)
+    integer(MPI_ADDRESS_KIND) :: extra_state
+    type(MPI_Status) :: status
+    integer :: ierror
+    call MPI_Status_set_elements(status, MPI_BYTE, 0)
+    call MPI_Status_set_cancelled(status, .false.)
+    extra_state = extra_state + 1
+    ierror = MPI_SUCCESS
+  end subroutine
+  subroutine release(extra_state, ierror)
+    integer(MPI_ADDRESS_KIND) :: extra_state
+    integer :: ierror
+    released = extra_state
+    ierror = MPI_SUCCESS
+  end subroutine
+  subroutine cancel(extra_state, complete, ierror)
+    integer(MPI_ADDRESS_KIND) :: extra_state
+    logical :: complete
+    integer :: ierror
+    ierror = merge(MPI_SUCCESS, MPI_ERR_OTHER, complete .or. extra_state == 8)
   end subroutine
   subroutine handler(comm, error_code)
     type(MPI_Comm) :: comm
