@@ -14,6 +14,7 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-link/units %D%/seeds/fuzz-link/library \
 	%D%/seeds/fuzz-object/object %D%/seeds/fuzz-object/archive %D%/seeds/fuzz-object/image \
 	%D%/seeds/fuzz-ptx/kernel %D%/seeds/fuzz-ptx/directives %D%/seeds/fuzz-ptx/lists %D%/seeds/fuzz-ptx/families \
+	%D%/seeds/fuzz-ptx/tensor_maps \
 	%D%/seeds/fuzz-wireup/shm %D%/seeds/fuzz-wireup/tcp %D%/seeds/fuzz-wireup/tcp-over-unix \
 	%D%/seeds/fuzz-secret/honest %D%/seeds/fuzz-secret/changed %D%/seeds/fuzz-secret/repeated \
 	%D%/seeds/fuzz-tcp/long %D%/seeds/fuzz-tcp/small %D%/seeds/fuzz-tcp/wrong \
