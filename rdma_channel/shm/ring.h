@@ -35,7 +35,12 @@
  *        of regular patterns: the receiver's processor would take lines away that the sender is about to write. As the
  *        next places are known, the sender fetches lines for writing early, and the receiver fetches lines if it finds
  *        record after record without waiting. The header word says how many lines are unused, so the sender may place the
- *        next record as it likes. It uses slots while less than a quarter of the ring is in use.
+ *        next record as it likes. It uses slots while less than SHM_SHORT_LINES / 4 lines are in use, or a quarter of a shorter
+ *        ring.
+ * Turn:  In a ring of more than SHM_SHORT_LINES lines, a stream of short messages uses only so many: if the next slot lies behind
+ *        them, its record has SHM_BACK, and the lines that are left out count as in use until the receiver has passed them. More
+ *        lines and pages would take longer to bring into the caches, and have no advantage for short records. The sender
+ *        does so only if half of SHM_SHORT_LINES then is free.
  *
  * put:   The word at which the next record will start is clean: zero, or the header word of an earlier record. So the
  *        receiver never takes a payload for a header word. The sender notes which lines may not be clean
@@ -84,6 +89,8 @@
 #define SHM_SLOT 16u        /* lines: each slot has one place at which a record of a stream may start */
 #define SHM_SLOT_MOST 8u    /* lines of a record that gets a slot; one of more than SHM_PAIR lines gets two slots */
 #define SHM_SLOTS_LEAST (2 * SHM_SLOT) /* lines: if a quarter of the ring has less, no slots are used */
+#define SHM_SPREAD_ROOM (SHM_SLOT_MOST + 3 * SHM_SLOT + SHM_SPARE) /* free lines with which a record may get a slot */
+#define SHM_SHORT_LINES 16384u /* lines that a stream of short records uses */
 #define SHM_WRITE_AHEAD 8u  /* the sender fetches the lines of the record so far behind the present one */
 #define SHM_READ_AHEAD 4u   /* slots: so far behind the present record the receiver fetches lines */
 #define SHM_FOUND_LEAST 2u  /* it does so if it has found this number of records in a row at the first look */
@@ -131,6 +138,8 @@ struct shm_sender {
 	uint8_t *lines;
 	uint32_t mask; /* number of lines - 1 */
 	uint32_t spreads_below; /* lines: slots are used while less of the ring is in use */
+	uint32_t short_lines; /* lines that a stream of short records uses */
+	uint32_t turned; /* position of the first line, when a stream of short records last went there */
 	uint32_t head; /* position of the next record */
 	uint32_t tail; /* every line before this position is free: from control->tail or from an echo */
 	uint32_t loaded; /* control->tail as last loaded */
@@ -184,11 +193,17 @@ static inline uint32_t shm_payload_of(uint32_t lines)
 	return length < SHM_RECORD_MAX ? length : SHM_RECORD_MAX;
 }
 
+/* Returns the lines that a stream of short records uses. */
+static inline uint32_t shm_short_lines(uint32_t mask)
+{
+	return mask + 1 < SHM_SHORT_LINES ? mask + 1 : SHM_SHORT_LINES;
+}
+
 /* Returns the position in the slot of this number at which a record of a stream starts. A slot has the same place each time, so
  * that the two processors use few lines. The factor is 2^32 divided by the golden ratio: its multiples are spread evenly. */
 static inline uint32_t shm_slot_start(uint32_t slot, uint32_t mask)
 {
-	uint32_t mixed = (slot & mask / SHM_SLOT) * 0x9e3779b1u;
+	uint32_t mixed = (slot & (shm_short_lines(mask) - 1) / SHM_SLOT) * 0x9e3779b1u;
 	return slot * SHM_SLOT + SHM_PAIR * (mixed >> 29);
 }
 
@@ -292,22 +307,32 @@ static inline void shm_sender_zero(struct shm_sender *sender, uint32_t position)
 	__atomic_store_n(shm_sender_word(sender, position), 0, __ATOMIC_RELAXED);
 }
 
-/* Returns spreads_below of a ring. */
-static inline uint32_t shm_spreads_below(uint32_t mask)
+/* Prepares for streams of short records, when mask and head are set. */
+static inline void shm_sender_init_short(struct shm_sender *sender)
 {
-	uint32_t quarter = (mask + 1) / 4;
-	return quarter < SHM_SLOTS_LEAST ? 0 : quarter;
+	sender->short_lines = shm_short_lines(sender->mask);
+	uint32_t quarter = sender->short_lines / 4;
+	sender->spreads_below = quarter < SHM_SLOTS_LEAST ? 0 : quarter;
+	sender->turned = sender->head - sender->short_lines;
 }
 
-/* Returns whether the record after one of `lines` lines should start in the next slot. Then there is room for it: a quarter of the
- * ring, the longest such record, the lines up to the place of the slot after the next, and the spare lines are less than a ring. */
+/* As shm_sender_spreads, if the lines in use are not few. After a turn, the lines that were left out are among them. */
+static inline bool shm_sender_spreads_on(struct shm_sender *sender)
+{
+	if (sender->head - sender->turned < sender->spreads_below && shm_sender_free(sender) >= SHM_SPREAD_ROOM)
+		return true;
+	return sender->spreads_below && shm_sender_refresh(sender) && sender->head - sender->tail < sender->spreads_below;
+}
+
+/* Returns whether the record after one of `lines` lines should start in the next slot. Then there is room for it: the lines in use,
+ * the longest such record, the lines up to the place of the slot after the next, and the spare lines are less than a ring. */
 static inline __attribute__((always_inline)) bool shm_sender_spreads(struct shm_sender *sender, uint32_t lines)
 {
 	if (lines > SHM_SLOT_MOST)
 		return false;
 	if (__builtin_expect(sender->head - sender->tail < sender->spreads_below, 1))
 		return true;
-	return sender->spreads_below && shm_sender_refresh(sender) && sender->head - sender->tail < sender->spreads_below;
+	return shm_sender_spreads_on(sender);
 }
 
 /* Returns how many lines stay unused before the next slot, if a record of `lines` lines ends at this position. Fetches the lines of
@@ -315,7 +340,8 @@ static inline __attribute__((always_inline)) bool shm_sender_spreads(struct shm_
 static inline __attribute__((always_inline)) uint32_t shm_sender_gap(struct shm_sender *sender, uint32_t end, uint32_t lines)
 {
 	uint32_t step = shm_slots_of(lines), slot = ((end + SHM_SLOT - 1) / SHM_SLOT + step - 1) & ~(step - 1);
-	uint8_t *ahead = (uint8_t *)shm_sender_word(sender, shm_slot_start(slot + SHM_WRITE_AHEAD * step, sender->mask));
+	uint32_t place = shm_slot_start(slot + SHM_WRITE_AHEAD * step, sender->mask) & (sender->short_lines - 1);
+	uint8_t *ahead = (uint8_t *)shm_sender_word(sender, place);
 	for (uint32_t i = 0; i < lines; i++)
 		shm_fetch_to_write(ahead + (size_t)i * SHM_LINE);
 	return shm_slot_start(slot, sender->mask) - end;
@@ -333,7 +359,16 @@ static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines
 	return next;
 }
 
-_Static_assert(SHM_SLOTS_LEAST + SHM_SLOT_MOST + 3 * SHM_SLOT + SHM_SPARE <= 4 * SHM_SLOTS_LEAST, "room for a gap");
+/* Returns whether a stream of short records whose next one would be at this position should go to the first line instead. */
+static inline bool shm_sender_turns(struct shm_sender *sender, uint32_t next)
+{
+	if (__builtin_expect((next & sender->mask) < sender->short_lines, 1))
+		return false;
+	sender->turned = (next + sender->mask) & ~sender->mask;
+	return sender->turned - sender->tail <= sender->mask + 1 - sender->short_lines / 2;
+}
+
+_Static_assert(SHM_SLOTS_LEAST + SHM_SPREAD_ROOM <= 4 * SHM_SLOTS_LEAST, "room for a gap");
 _Static_assert(3 * SHM_SLOT / SHM_PAIR <= SHM_GAP_MOST, "bits for a gap");
 
 /* Publishes the next record. Its payload, of this length, is in the ring at this offset. lines: number of lines of the record; if
@@ -347,8 +382,11 @@ shm_sender_publish_lines(struct shm_sender *sender, const struct shm_receiver *o
 	/* Whether single messages are exchanged. */
 	bool alone = kind & SHM_BACK && shm_sender_alone(sender, lines);
 	bool back = alone && (head & sender->mask) >= SHM_BACK_LINES;
-	uint32_t gap = kind & SHM_BACK && !alone && shm_sender_spreads(sender, lines) ?
-			       shm_sender_gap(sender, head + shm_record_step(lines), lines) : 0;
+	uint32_t gap = 0;
+	if (kind & SHM_BACK && !alone && shm_sender_spreads(sender, lines)) {
+		gap = shm_sender_gap(sender, head + shm_record_step(lines), lines);
+		back = shm_sender_turns(sender, head + shm_record_step(lines) + gap);
+	}
 	uint32_t next = shm_sender_next(sender, lines, gap, back);
 	if (shm_is_unclean(sender, next))
 		shm_sender_zero(sender, next);
@@ -400,7 +438,8 @@ static inline void shm_receiver_fetch(struct shm_receiver *receiver)
 	receiver->next.in_vain = false;
 	if (receiver->found < SHM_FOUND_LEAST)
 		return;
-	uint32_t first = shm_slot_start(receiver->next.high / SHM_SLOT + SHM_READ_AHEAD, receiver->mask) & receiver->mask;
+	uint32_t first = shm_slot_start(receiver->next.high / SHM_SLOT + SHM_READ_AHEAD, receiver->mask) &
+			 (shm_short_lines(receiver->mask) - 1);
 	for (uint32_t i = 0; i < receiver->record_lines && i < SHM_SLOT_MOST && first + i <= receiver->mask; i++)
 		__builtin_prefetch(receiver->lines + (size_t)(first + i) * SHM_LINE);
 }

@@ -191,8 +191,8 @@ static void insist_on_huge(const struct shm_segment *segment)
 		hr_log(HR_LOG_DEBUG, "shm: MADV_COLLAPSE: %s", strerror(errno));
 }
 
-int shm_segment_make(const struct shm_placement *placement, uint32_t ring_bytes, struct shm_segment *segment, int *fd,
-		     bool *huge)
+int shm_segment_make(const struct shm_placement *placement, uint32_t ring_bytes, enum hr_log_level level,
+		     struct shm_segment *segment, int *fd, bool *huge)
 {
 	segment->map = NULL;
 	segment->size = shm_segment_bytes(placement, ring_bytes);
@@ -203,13 +203,13 @@ int shm_segment_make(const struct shm_placement *placement, uint32_t ring_bytes,
 	}
 	*fd = make_memory(segment->size, false);
 	if (*fd < 0) {
-		hr_log(HR_LOG_ERROR, "shm: cannot create a ring of %u bytes: %s", ring_bytes, strerror(-*fd));
+		hr_log(level, "shm: cannot create a ring of %u bytes: %s", ring_bytes, strerror(-*fd));
 		return *fd;
 	}
 	segment->map = map_memory(*fd, segment->size, *huge);
 	if (!segment->map) {
 		int error = -errno;
-		hr_log(HR_LOG_ERROR, "shm: mmap of %zu bytes: %s", segment->size, strerror(-error));
+		hr_log(level, "shm: mmap of %zu bytes: %s", segment->size, strerror(-error));
 		close(*fd);
 		return error;
 	}

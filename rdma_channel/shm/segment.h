@@ -18,6 +18,8 @@
 
 #include "rdma_channel/shm/ring.h"
 
+#include "rdma_channel/base/log.h"
+
 #define SHM_HUGE_PAGE (2u << 20)
 
 enum shm_pages {
@@ -47,9 +49,9 @@ int shm_placement_read(struct shm_placement *placement);
 size_t shm_segment_bytes(const struct shm_placement *placement, uint32_t ring_bytes);
 
 /* Creates and maps a segment of zeros. The caller owns *fd. *huge: the peer should ask for huge pages when it maps the
- * segment. 0, or a negated errno value (logged). */
-int shm_segment_make(const struct shm_placement *placement, uint32_t ring_bytes, struct shm_segment *segment, int *fd,
-		     bool *huge);
+ * segment. 0, or a negated errno value (logged at this level). */
+int shm_segment_make(const struct shm_placement *placement, uint32_t ring_bytes, enum hr_log_level level,
+		     struct shm_segment *segment, int *fd, bool *huge);
 
 /* Maps the peer's segment. The caller has checked that ring_bytes is a valid size; size and huge are unchecked values
  * from the peer. -EPROTO: the memory does not have that size, or is not sealed. Other negated errno values: from system

@@ -297,9 +297,9 @@ static uint32_t choose_ring(struct shm_conn *conn)
 	return conn->has_long_ring ? context->long_ring : bytes;
 }
 
-static int make_own_ring(struct shm_conn *conn, uint32_t bytes, int *fd, bool *huge)
+static int make_own_ring(struct shm_conn *conn, uint32_t bytes, bool may_fail, int *fd, bool *huge)
 {
-	int error = shm_segment_make(&conn->context->placement, bytes, &conn->in_segment, fd, huge);
+	int error = shm_segment_make(&conn->context->placement, bytes, may_fail ? HR_LOG_INFO : HR_LOG_ERROR, &conn->in_segment, fd, huge);
 	if (error)
 		return error;
 	conn->in.control = shm_segment_control(&conn->in_segment, bytes);
@@ -321,9 +321,14 @@ static int shm_conn_open(void *context, const struct hr_conn_env *env, struct hr
 	conn->stream = -1;
 	uint32_t bytes = choose_ring(conn);
 	bool huge;
-	int error = make_own_ring(conn, bytes, &own->fds[0], &huge);
+	int error = make_own_ring(conn, bytes, conn->has_long_ring, &own->fds[0], &huge);
+	if (error && conn->has_long_ring) { /* a limit of the process, such as RLIMIT_AS, may leave room for an ordinary one */
+		conn->context->long_rings--;
+		conn->has_long_ring = false;
+		bytes = round_to_power(env->ring_bytes);
+		error = make_own_ring(conn, bytes, false, &own->fds[0], &huge);
+	}
 	if (error) {
-		conn->context->long_rings -= conn->has_long_ring;
 		free(conn);
 		return error;
 	}
@@ -358,7 +363,7 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	conn->out.lines = conn->out_segment.map;
 	conn->out.mask = bytes / SHM_LINE - 1;
 	conn->out.head = conn->out.tail = conn->out.loaded = SHM_FIRST_POSITION;
-	conn->out.spreads_below = shm_spreads_below(conn->out.mask);
+	shm_sender_init_short(&conn->out);
 	conn->out.unclean = calloc(bytes / SHM_LINE / 64, sizeof *conn->out.unclean);
 	return conn->out.unclean ? 0 : -ENOMEM;
 }
@@ -659,7 +664,8 @@ static size_t offered_from(const struct shm_conn *conn)
 	size_t least = conn->context->zero_copy, near = conn->context->near;
 	if (least == SIZE_MAX || !shm_pusher_ready(&conn->pusher))
 		return SIZE_MAX;
-	if (is_near(conn))
+	/* The tail is measured earlier: the receiver measures with offers, of which there are few while pieces are short. */
+	if (is_near(conn) || conn->tail_nearness.near)
 		return near > least ? near : least;
 	return conn->was_answered && !conn->streams ? least : 2 * least;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Model of going back to the start of the shared-memory ring (rdma_channel/shm/ring.h, "Back" and "Echo"), for spin. A
- * sender puts records of one or two lines, and may leave a line unused behind a record of one line (ring.h, "Slots"). The
- * receiver takes the records and answers at any time. Order between stores is not
- * modelled (shm.pml does that): each step is seen at once. A line here is a pair of lines in C, as in shm.pml.
+ * sender puts records of one or two lines, and may leave a line unused behind a record of one line (ring.h, "Slots"), or all
+ * lines up to the first one (ring.h, "Turn"). The receiver takes the records and answers at any time. Order between stores
+ * is not modelled (shm.pml does that): each step is seen at once. A line here is a pair of lines in C, as in shm.pml.
  *
  * What spin proves by visiting every state: records arrive once and in order, no line is overwritten before the receiver
  * has taken its record, and no header word of an earlier record is taken for the next one, though positions wrap and lines
@@ -14,7 +14,7 @@
 
 #define LINES 4
 #define POSITIONS 16 /* positions are modulo this, as in C modulo 2^32 */
-#define EIGHTH 1     /* lines taken that need not be told: mask / 8 */
+#define EIGHTH 1     /* lines taken that need not be told: mask / 8, SHM_REPORT_MOST at most */
 #define BACK_LINES 1 /* as SHM_BACK_LINES */
 
 #define MINUS(a, b) (((a) + POSITIONS - (b)) % POSITIONS)
@@ -72,9 +72,9 @@ inline clean(line)
 	fi
 }
 
-inline publish(lines, unused)
+inline publish(lines, unused, turns)
 {
-	back = head == tail && head % LINES >= BACK_LINES;
+	back = turns || (head == tail && head % LINES >= BACK_LINES);
 	next = (head + lines + unused) % POSITIONS;
 	if
 	:: back -> next = UP(next)
@@ -120,13 +120,19 @@ active proctype sender()
 	bit back, value;
 end:	do
 	/* One line of the ring stays free for the word after the record. A record does not wrap. */
-	:: atomic { FREE >= 2 -> publish(1, 0); next = 0; i = 0; back = 0 }
+	:: atomic { FREE >= 2 -> publish(1, 0, 0); next = 0; i = 0; back = 0 }
 #ifdef M_GAP_WITHOUT_ROOM
-	:: atomic { FREE >= 2 && head != tail -> publish(1, 1); next = 0; i = 0; back = 0 }
+	:: atomic { FREE >= 2 && head != tail -> publish(1, 1, 0); next = 0; i = 0; back = 0 }
 #else
-	:: atomic { FREE >= 3 && head != tail -> publish(1, 1); next = 0; i = 0; back = 0 }
+	:: atomic { FREE >= 3 && head != tail -> publish(1, 1, 0); next = 0; i = 0; back = 0 }
 #endif
-	:: atomic { FREE >= 3 && head % LINES + 2 <= LINES -> publish(2, 0); next = 0; i = 0; back = 0 }
+	/* A stream of short records turns: the lines up to the first one count as in use, and one line stays free. */
+#ifdef M_TURN_WITHOUT_ROOM
+	:: atomic { FREE >= 2 && head % LINES > 0 -> publish(1, 0, 1); next = 0; i = 0; back = 0 }
+#else
+	:: atomic { head % LINES > 0 && FREE > (LINES - head % LINES) -> publish(1, 0, 1); next = 0; i = 0; back = 0 }
+#endif
+	:: atomic { FREE >= 3 && head % LINES + 2 <= LINES -> publish(2, 0, 0); next = 0; i = 0; back = 0 }
 	:: atomic { answers?value -> hear(value); value = 0 }
 	:: atomic { MINUS(head, told) < MINUS(head, tail) -> refresh() }
 	od

@@ -82,6 +82,7 @@ breaks back wrong -DM_MARK_EACH
 breaks back wrong -DM_EARLY_ECHO
 breaks back wrong -DM_OLD_MARK
 breaks back wrong -DM_GAP_WITHOUT_ROOM
+breaks back wrong -DM_TURN_WITHOUT_ROOM
 
 # ---- single copy over shared memory: copying; sleeping, with store buffers; failures; closing and dying ----
 sleep="-DUNITS=2 -DSLEEP -DSTORES=1 -DNUMBERS=3"

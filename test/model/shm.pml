@@ -26,7 +26,7 @@
 #ifndef POSITIONS
 #define POSITIONS 8 /* positions are modulo this, as in C modulo 2^32; a multiple of LINES */
 #endif
-#define EIGHTH 0 /* lines consumed that need not be told: mask / 8 */
+#define EIGHTH 0 /* lines consumed that need not be told: mask / 8, SHM_REPORT_MOST at most */
 
 #define MINUS(a, b) (((a) + POSITIONS - (b)) % POSITIONS)
 
