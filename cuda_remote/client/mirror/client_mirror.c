@@ -2,9 +2,10 @@
 /*
  * When the bytes of managed memory travel between this process and a server on another host.
  *
- * Up: before a call that gives the device work. CUDA forbids the host to use such memory while the device works, unless the
- * memory is attached to the host or to one stream. So without attached memory it suffices to look for changes at the first
- * such call after a wait. If there is little memory, each such call looks, for programs that do not keep to the rule.
+ * Up: before a call that gives the device work. CUDA forbids the host to use such memory while kernels run, unless the memory is
+ * attached to the host or to one stream. So without attached memory it suffices to look for changes from a wait on until the
+ * first launch after it, at each such call. If there is little memory, each such call looks, for programs that do not keep to
+ * the rule.
  * A word: before a call that waits for work, if it is the only change: a kernel may wait for the word (send_word).
  * Down: after a call that has waited for work, if any work was given since the last such wait for all work.
  */
@@ -35,7 +36,7 @@ struct state {
 	enum support support; /* atomic */
 	uint64_t work;    /* calls so far that gave the device work; atomic */
 	uint64_t fetched; /* the changes of this number of calls, counted from the first, were fetched; atomic */
-	bool waited;      /* the host may have changed memory since it was last looked at; atomic */
+	bool waited;      /* no kernel was launched since the last wait, so the host may change memory; atomic */
 	uint64_t effort;  /* sum over its mirrors of the bytes to compare; under the lock, as the next two */
 	unsigned mirrors;
 	unsigned attached;
@@ -403,7 +404,10 @@ CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t 
 	if (!gives_work(function))
 		return has_waited(function) ? send_word(link) : result;
 	pthread_mutex_lock(&lock);
-	bool waited = __atomic_exchange_n(&state->waited, false, __ATOMIC_RELAXED);
+	bool waited = __atomic_load_n(&state->waited, __ATOMIC_RELAXED);
+	/* After other calls, such as copies, the host may change memory without a wait. */
+	if (function == RC_CALL_launch || function == RC_CALL_graph_launch)
+		__atomic_store_n(&state->waited, false, __ATOMIC_RELAXED);
 	if (state->mirrors && (waited || state->attached || state->effort <= LITTLE))
 		result = push(link);
 	__atomic_add_fetch(&state->work, 1, __ATOMIC_RELAXED);

@@ -106,6 +106,50 @@ static void pages_travel_alone(void)
 	OK(cuMemFree(at(memory)));
 }
 
+/* Calls that give the device work but launch no kernel: the host may change memory after them, until a kernel is launched. */
+static void changes_after_other_calls(void)
+{
+	static const uint8_t plain[4096];
+	const CUDA_ARRAY_DESCRIPTOR shape = { 16, 16, CU_AD_FORMAT_FLOAT, 1 };
+	uint32_t *words = managed((size_t)64 << 20, CU_MEM_ATTACH_GLOBAL);
+	CUdeviceptr device, later;
+	CUarray array;
+	OK(cuMemAlloc(&device, sizeof plain));
+	for (int how = 0; how < 6; how++) {
+		words[77] = 1;
+		increase(stream, &words[77], 1);
+		OK(cuCtxSynchronize());
+		CHECK(words[77] == 2);
+		switch (how) {
+		case 0:
+			OK(cuMemcpyHtoD(device, plain, sizeof plain));
+			break;
+		case 1:
+			OK(cuMemsetD8(device, 0, sizeof plain));
+			break;
+		case 2:
+			OK(cuMemcpyDtoD(device, device + 2048, 2048));
+			break;
+		case 3:
+			OK(cuMemAllocAsync(&later, sizeof plain, stream));
+			OK(cuMemFreeAsync(later, stream));
+			break;
+		case 4:
+			OK(cuArrayCreate(&array, &shape));
+			OK(cuArrayDestroy(array));
+			break;
+		default:
+			OK(cuMemcpyHtoD(at(&words[100]), plain, sizeof plain));
+		}
+		words[77] = 100;
+		increase(stream, &words[77], 1);
+		OK(cuCtxSynchronize());
+		CHECK(words[77] == 101);
+	}
+	OK(cuMemFree(device));
+	OK(cuMemFree(at(words)));
+}
+
 /* A kernel's result is used by a host function, and the next kernel uses what that has written; once by calls, once in a graph. */
 struct talk {
 	uint32_t *words, seen;
@@ -399,6 +443,7 @@ int main(int argc, char **argv)
 	}
 	kernel("wait"); /* loaded before a stream is held */
 	pages_travel_alone();
+	changes_after_other_calls();
 	host_functions(false);
 	host_functions(true);
 	own_handler();
