@@ -8,6 +8,7 @@
 #include "cuda_remote/client/graph/capture_calls.h"
 #include "cuda_remote/client/handle.h"
 #include "cuda_remote/client/hooks.h"
+#include "cuda_remote/client/hostmem.h"
 #include "cuda_remote/client/memory.h"
 #include "cuda_remote/client/peer/peer.h"
 #include "cuda_remote/client/peer/peer_calls.h"
@@ -297,12 +298,24 @@ bool peer_dtod_async(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t si
 	return true;
 }
 
+/* True if the host may use the memory of one of the sides when a call that is not asynchronous returns. */
+static bool host_may_use(CUdeviceptr to, CUdeviceptr from)
+{
+	return rc_managed_waits(to) || rc_managed_waits(from);
+}
+
 /* Also in a default stream of the thread, a call that is not asynchronous cannot be captured. */
 bool peer_dtod(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUresult *result)
 {
 	CUstream stream = flags & RC_CALL_PER_THREAD ? CU_STREAM_PER_THREAD : NULL;
 	*result = rc_peer_apart(to, from) || is_elsewhere(to, from, stream) ? capture_check_stream(stream) : CUDA_SUCCESS;
-	return *result != CUDA_SUCCESS || peer_dtod_async(flags, to, from, size, stream, result);
+	if (*result != CUDA_SUCCESS)
+		return true;
+	if (!peer_dtod_async(flags, to, from, size, stream, result))
+		return false;
+	if (*result == CUDA_SUCCESS && host_may_use(to, from))
+		*result = rc_copy_wait_for_turn((uint64_t)(uintptr_t)stream);
+	return true;
 }
 
 /* cuMemcpyPeer and its like name the contexts too. NULL is the current context. */
@@ -354,7 +367,16 @@ bool peer_copy(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr
 		*result = synchronize(op.to.context, op.from.context);
 	if (*result == CUDA_SUCCESS && size)
 		*result = rc_peer_perform(&op);
+	if (*result == CUDA_SUCCESS && host_may_use(to, from))
+		*result = synchronize(op.to.context, op.from.context);
 	return true;
+}
+
+/* Within one server the driver may return before a copy between two device addresses is complete. */
+CUresult peer_done_copy(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size)
+{
+	(void)size;
+	return host_may_use(to, from) ? synchronize(to_context, from_context) : CUDA_SUCCESS;
 }
 
 bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned event_flags, CUresult *result)

@@ -772,6 +772,51 @@ static void peer_copy_waits_for_current(int current, int memory)
 	CHECK(__atomic_load_n(&done, __ATOMIC_ACQUIRE));
 }
 
+/* Managed memory of a server that the current context does not belong to. The host may use the memory when a call returns that is
+ * not asynchronous, also where CUDA lets the call return early for other memory. */
+static void managed_memory_of_another_server(int current, int memory)
+{
+	const CUcontext of_target = places[memory].context;
+	CUdeviceptr managed;
+	use(memory);
+	OK(cuMemAllocManaged(&managed, BYTES, CU_MEM_ATTACH_GLOBAL));
+	volatile uint32_t *words = (uint32_t *)(uintptr_t)managed;
+	for (int how = 0; how < 6; how++) {
+		CUdeviceptr from = places[how < 4 ? memory : current].memory;
+		CUcontext of_source = places[how < 4 ? memory : current].context;
+		bool done = false;
+		use(current);
+		OK(cuMemsetD32(places[current].memory, 500, WORDS));
+		OK(cuCtxSynchronize());
+		use(memory);
+		OK(cuMemsetD32(places[memory].memory, 500, WORDS));
+		OK(cuMemsetD32(managed, 1, WORDS));
+		OK(cuCtxSynchronize());
+		OK(cuLaunchHostFunc(NULL, note_late, &done));
+		use(current);
+		switch (how) {
+		case 0:
+			OK(cuMemsetD32(managed, 500, WORDS));
+			break;
+		case 1:
+			OK(cuMemcpy(managed, from, BYTES));
+			break;
+		case 2:
+		case 4:
+			OK(cuMemcpyDtoD(managed, from, BYTES));
+			break;
+		default:
+			OK(cuMemcpyPeer(managed, of_target, from, of_source, BYTES));
+		}
+		CHECK(words[0] == 500 && words[WORDS - 1] == 500);
+		words[7] = 9;
+		use(memory);
+		OK(cuCtxSynchronize());
+		CHECK(words[7] == 9);
+	}
+	OK(cuMemFree(managed));
+}
+
 /* ---- the ring ---- */
 
 /* One round: every server passes its block on to the next and then marks it. Events order what streams do not. */
@@ -912,6 +957,8 @@ static void all(void)
 	default_stream_of_another_server(0, 1);
 	default_stream_of_another_server(1, 2);
 	peer_copy_waits_for_current(0, 1);
+	managed_memory_of_another_server(0, 1);
+	managed_memory_of_another_server(1, 2);
 	ring();
 	for (int i = 0; i < DEVICES; i++)
 		tear_down(&places[i]);
