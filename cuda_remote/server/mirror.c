@@ -55,6 +55,8 @@ static void clear(uint64_t address, uint64_t bytes)
 static void end(struct mirror *mirror)
 {
 	struct device_mirror *device = mirror->device;
+	if (both - mirror->address < mirror->size) /* the address may be that of other memory when the client is told */
+		both = 0;
 	server_limit_return(SERVER_LIMIT_PINNED, mirror->size);
 	mirror_remove(&table, mirror);
 	device_mirror_free(device);
