@@ -359,9 +359,17 @@ static CUresult settle_apart(struct side *to, struct side *from, CUstream stream
 	return is_mirror_apart(from, to) ? bring_home(from, stream, asynchronous) : CUDA_SUCCESS;
 }
 
-/* Every copy comes through here, or through copy below. asynchronous: the caller allows the copy to complete after the call. */
+/* True if the side is host memory, also if a server has a mirror of it. */
+static bool is_host(const struct side *side)
+{
+	struct rc_span span;
+	return !side->device || (rc_memory_find(side->address, &span) && span.kind >= RC_MEMORY_HOST);
+}
+
+/* Every copy comes through copy below. *asynchronous: the caller allows the copy to complete after the call; on return false also if
+ * CUDA does not allow that. */
 static CUresult issue(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
-		     CUstream stream, bool asynchronous)
+		     CUstream stream, bool *asynchronous)
 {
 	struct rc_context *context;
 	CUresult result = rc_context_get(&context);
@@ -387,15 +395,18 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 	bool captured;
 	struct rc_capture_side into = { to->device, to->address, to->pitch, to->slice };
 	struct rc_capture_side out_of = { from->device, from->address, from->pitch, from->slice };
-	result = rc_capture_copy(stream, &into, &out_of, width, height, depth, asynchronous, &captured);
+	result = rc_capture_copy(stream, &into, &out_of, width, height, depth, *asynchronous, &captured);
 	if (result != CUDA_SUCCESS || captured)
 		return result;
 	if (to->device && from->device && rc_peer_apart(to->address, from->address)) {
 		struct rc_wire_box target = box_of(to, width, height, depth), source = box_of(from, width, height, depth);
 		return rc_peer_copy(&target, &source, stream);
 	}
+	/* CUDA makes a copy from host memory to host memory during the call. A worker makes it if one side is a mirror. */
+	if (rc_mirror_any() && is_host(to) && is_host(from))
+		*asynchronous = false;
 	struct side here = *to, there = *from;
-	result = settle_apart(&here, &there, stream, &asynchronous);
+	result = settle_apart(&here, &there, stream, asynchronous);
 	if (result != CUDA_SUCCESS)
 		return result;
 	to = &here;
@@ -405,7 +416,7 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 	struct rc_route route = { NULL, 0, false };
 	bool elsewhere;
 	result = copy_route(to, from, stream, &route, &elsewhere);
-	if (result == CUDA_SUCCESS && elsewhere && asynchronous &&
+	if (result == CUDA_SUCCESS && elsewhere && *asynchronous &&
 	    copy_follows(to, from, width, height, depth, stream, &result))
 		return result;
 	if (result == CUDA_SUCCESS && elsewhere) {
@@ -420,14 +431,14 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 		result = copy_across(&route, to, from, width, height, depth, named);
 		return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route.context) : result;
 	}
-	return copy_with_host(&route, to, from, width, height, depth, named, asynchronous, elsewhere);
+	return copy_with_host(&route, to, from, width, height, depth, named, *asynchronous, elsewhere);
 }
 
 /* issue does not wait for copies to and between devices. If the host may use such memory itself, this call does. */
 static CUresult copy(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 		     CUstream stream, bool asynchronous)
 {
-	CUresult result = issue(to, from, width, height, depth, stream, asynchronous);
+	CUresult result = issue(to, from, width, height, depth, stream, &asynchronous);
 	if (result == CUDA_SUCCESS && !asynchronous && to->device)
 		result = rc_managed_settle(to->address, (uint64_t)(uintptr_t)stream);
 	if (result == CUDA_SUCCESS && !asynchronous && to->device && from->device)

@@ -38,7 +38,7 @@ void mixed_note(struct world *world, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(line, sizeof line, format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "%s\n", line);
+	fprintf(stderr, "thread %u: %s\n", world->thread, line);
 }
 
 void mixed_keep(struct world *world, void *memory)
@@ -213,8 +213,8 @@ static void compare(struct world *world, int number)
 	mixed_note(world, "block %d is compared", number);
 	for (size_t i = 0; i < block->size; i++)
 		if (found[i] != block->model[i]) {
-			fprintf(stderr, "block %d, kind %d of device %d, byte %zu of %zu: %#x, want %#x\n", number, block->kind,
-				block->device, i, block->size, found[i], block->model[i]);
+			fprintf(stderr, "thread %u: block %d, kind %d of device %d, byte %zu of %zu: %#x, want %#x\n",
+				world->thread, number, block->kind, block->device, i, block->size, found[i], block->model[i]);
 			exit(1);
 		}
 	free(read);
@@ -421,6 +421,7 @@ static void *thread(void *argument)
 	for (unsigned i = 0; i < sequences; i++) {
 		memset(world, 0, sizeof *world);
 		world->random = (seed + i + 1000000 * number) * 0x9E3779B97F4A7C15u;
+		world->thread = (unsigned)number;
 		world->devices = devices;
 		world->verbose = verbose;
 		world->several_servers = several_servers;

@@ -84,6 +84,7 @@ struct graph {
 /* What one thread of the program works with. */
 struct world {
 	uint64_t random;
+	unsigned thread; /* its number, in what it writes to stderr */
 	int devices;
 	bool verbose;
 	struct block blocks[MAX_BLOCKS];
