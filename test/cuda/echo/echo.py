@@ -341,10 +341,11 @@ def case_argument(a, index, drawn):
         return out, name, name
     if a.role == "text":
         return ([f"\tchar {name}[TEXT_MAX];", f"\tdraw_text(run, {name});"], f"{wrong} ? NULL : {name}", f"{wrong} ? NULL : {name}")
-    return case_pointer(a, index)
+    return case_pointer(a, index, drawn.get(name))
 
 
-def case_pointer(a, index):
+def case_pointer(a, index, content):
+    """content: an expression for each byte of it, or None."""
     wrong, name = f"wrong == {index}", a.name
     base = "uint8_t" if a.base == "void" else a.base
     room = "[LIST_MAX]" if a.count else ""
@@ -355,7 +356,8 @@ def case_pointer(a, index):
     elif a.translated:
         out.append(f"\tdraw_{a.base}(run, &{name}_d, &{name}_r, {wrong});")
     else:
-        out += [f"\tdraw_bytes(run, &{name}_d, sizeof {name}_d);", f"\tmemcpy(&{name}_r, &{name}_d, sizeof {name}_d);"]
+        fill = f"memset(&{name}_d, {content}, sizeof {name}_d)" if content else f"draw_bytes(run, &{name}_d, sizeof {name}_d)"
+        out += [f"\t{fill};", f"\tmemcpy(&{name}_r, &{name}_d, sizeof {name}_d);"]
     if a.by_value:
         return out, f"{name}_d", f"{name}_r"
     missing = None

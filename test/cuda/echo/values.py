@@ -14,7 +14,9 @@ _STREAM_ATTRIBUTE = {"attr": "draw_stream_attribute(run)"}
 VALUES = {
     "cuCtxEnablePeerAccess": {"Flags": "0"},
     "cuMemcpyDtoD_v2": _COPY, "cuMemcpyDtoDAsync_v2": _COPY, "cuMemcpyPeer": _COPY, "cuMemcpyPeerAsync": _COPY,
-    "cuPointerSetAttribute": {"attribute": "CU_POINTER_ATTRIBUTE_SYNC_MEMOPS", "ptr": "draw_address(run)"},
+    # False: on memory with this attribute the client makes asynchronous fills and waits, and the drivers would record different
+    # calls. test/cuda/remote/small_calls.c sets it to true.
+    "cuPointerSetAttribute": {"attribute": "CU_POINTER_ATTRIBUTE_SYNC_MEMOPS", "ptr": "draw_address(run)", "value": "0"},
     **{f"cuMemsetD{bits}{form}": _FILL for bits in (8, 16, 32) for form in ("_v2", "Async")},
     **{f"cuMemsetD2D{bits}{form}": _FILL_2D for bits in (8, 16, 32) for form in ("_v2", "Async")},
     "cuStreamCreate": {"Flags": "draw_below(run, 2)"},
