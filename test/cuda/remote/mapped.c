@@ -142,9 +142,9 @@ static void copies_and_fills(void)
 	OK(cuMemsetD32Async(at(words), 5, LOG / 4, stream));
 	OK(cuMemcpyDtoDAsync(device, at(words), LOG, stream));
 	OK(cuMemsetD32Async(at(words), 6, LOG / 4, stream));
-	OK(cuMemcpyHtoDAsync(at(words), &value, 4, stream));
 	CHECK(words[0] == 0);
 	set_flag(flag);
+	OK(cuMemcpyHtoDAsync(at(words), &value, 4, stream)); /* both are host memory: the call may wait for the stream */
 	OK(cuStreamSynchronize(stream));
 	CHECK(words[0] == 7 && words[1] == 6 && words[LOG / 4 - 1] == 6);
 	OK(cuMemcpyDtoH(words, device, LOG));
