@@ -54,7 +54,7 @@ void rc_chunks_end(struct rc_link *link)
 	if (!link->stage)
 		return;
 	munmap(link->stage, STAGE_BYTES);
-	rc_handle_delete(link->staging);
+	rc_handle_delete_posted(link->staging); /* its call was copy_staging */
 }
 
 /* ---- to the device ---- */

@@ -17,7 +17,15 @@ struct entry {
 #include "cuda_remote/handle_table.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t next_unused = 1, first_free, last_free;
+static uint32_t next_unused = 1;
+/* Free entries. They are reused oldest first, so that the use of a deleted handle is detected for as long as possible. The worker
+ * binds most handles in the call order. An entry is free for these once the call that ends its former object has a number. The
+ * worker binds the handles of pinned memory at once, perhaps before it has issued all calls that name the entry's former object.
+ * So an entry is free for these only if the worker has issued all such calls: it is new, or has only had pinned memory, which the
+ * client's thread has waited for the worker to end. */
+static struct list {
+	uint32_t first, last; /* indexes; 0: the list is empty */
+} in_order, at_once;
 
 CUresult rc_handle_check(enum rc_kind kind, uint64_t handle)
 {
@@ -39,22 +47,45 @@ struct rc_session *rc_handle_session(uint64_t handle)
 	return entry ? entry->session : NULL;
 }
 
+static void take(struct list *list)
+{
+	list->first = entry_at(list->first)->next_free;
+	if (!list->first)
+		list->last = 0;
+}
+
+static void put(struct list *list, uint32_t index)
+{
+	entry_at(index)->next_free = 0;
+	if (list->last)
+		entry_at(list->last)->next_free = index;
+	else
+		list->first = index;
+	list->last = index;
+}
+
+static struct list *list_of(enum rc_kind kind)
+{
+	return kind == RC_KIND_PINNED ? &at_once : &in_order;
+}
+
 CUresult rc_handle_new(enum rc_kind kind, struct rc_session *session, uint64_t *handle)
 {
 	pthread_mutex_lock(&lock);
-	uint32_t index = first_free ? first_free : next_unused;
+	struct list *list = list_of(kind);
+	/* After 16 million handles: the entry was deleted long ago. */
+	if (!list->first && next_unused == RC_HANDLE_COUNT)
+		list = list == &in_order ? &at_once : &in_order;
+	uint32_t index = list->first ? list->first : next_unused;
 	struct entry *entry = index < RC_HANDLE_COUNT ? entry_make(index) : NULL;
 	if (!entry) {
 		pthread_mutex_unlock(&lock);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (first_free) {
-		first_free = entry->next_free;
-		if (!first_free)
-			last_free = 0;
-	} else {
+	if (list->first)
+		take(list);
+	else
 		next_unused++;
-	}
 	uint16_t generation = (uint16_t)(entry->word + 1);
 	entry->data = NULL;
 	entry->session = session;
@@ -101,24 +132,27 @@ static bool graphs_refer_to(enum rc_kind kind)
 	       kind == RC_KIND_ARRAY;
 }
 
-/* Freed entries are reused oldest first, so that the use of a deleted handle is detected for as long as possible. */
-void rc_handle_delete(uint64_t handle)
+static void delete_to(struct list *list, uint64_t handle)
 {
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_find(handle);
 	if (entry) {
-		uint32_t index = rc_handle_index(handle);
 		__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
 		if (graphs_refer_to(rc_handle_kind(handle)))
 			__atomic_add_fetch(&ends, 1, __ATOMIC_RELAXED);
-		entry->next_free = 0;
-		if (last_free)
-			entry_at(last_free)->next_free = index;
-		else
-			first_free = index;
-		last_free = index;
+		put(list, rc_handle_index(handle));
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void rc_handle_delete(uint64_t handle)
+{
+	delete_to(list_of(rc_handle_kind(handle)), handle);
+}
+
+void rc_handle_delete_posted(uint64_t pinned)
+{
+	delete_to(&in_order, pinned);
 }
 
 void rc_handle_attach(uint64_t handle, void *data)

@@ -27,8 +27,11 @@ uint64_t rc_handle_ends(void);
 CUresult rc_handle_new(enum rc_kind kind, struct rc_session *session, uint64_t *handle);
 /* Makes n handles with consecutive indexes. */
 CUresult rc_handle_row(enum rc_kind kind, struct rc_session *session, uint32_t n, uint64_t *first);
-/* Ends a handle. The caller owns what was attached to it. */
+/* Ends a handle. The caller owns what was attached to it. The call that ends the object must have its number. If the object is
+ * pinned memory, the worker must have answered that call. */
 void rc_handle_delete(uint64_t handle);
+/* Ends a handle of pinned memory. The call that ends the object must have its number; the worker need not have answered it. */
+void rc_handle_delete_posted(uint64_t pinned);
 /* Attaches the client's data to a handle. rc_handle_data returns it; NULL if there is none, or no such object. */
 void rc_handle_attach(uint64_t handle, void *data);
 void *rc_handle_data(enum rc_kind kind, uint64_t handle);

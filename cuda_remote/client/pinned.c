@@ -64,8 +64,7 @@ static struct rc_wire_pinned pass(struct rc_session *session, const struct rc_wi
 }
 
 /* Passes the memory to all sessions, and notes in the span which of them took it. *divisible: as in
- * rc_pinned_make_whole. False: a worker has other memory at these addresses, or an object of this handle whose end,
- * a call that nobody waited for, it has not seen. */
+ * rc_pinned_make_whole. False: a worker has other memory at these addresses. */
 static bool pass_all(struct rc_span *span, uint64_t bytes, int fd, bool *divisible)
 {
 	struct rc_process *process;
@@ -85,7 +84,7 @@ static bool pass_all(struct rc_span *span, uint64_t bytes, int fd, bool *divisib
 		if (answer.result == CUDA_SUCCESS && answer.mapped && ask.address)
 			span->mapped_by |= 1ull << i;
 		*divisible &= !process->session[i].local || (answer.result == CUDA_SUCCESS && answer.mapped & RC_PIN_DIVISIBLE);
-		fits = answer.result != CUDA_ERROR_INVALID_HANDLE && (answer.result != CUDA_ERROR_ALREADY_MAPPED || !ask.address);
+		fits = answer.result != CUDA_ERROR_ALREADY_MAPPED || !ask.address;
 	}
 	pthread_mutex_unlock(&lock);
 	return fits;
@@ -190,7 +189,7 @@ static CUresult end_sharing(const struct rc_span *span)
 	return result;
 }
 
-/* Maps the file and shares it. Refused places and handles are kept meanwhile, so that the next attempt has others. The last
+/* Maps the file and shares it. Refused places are kept meanwhile, so that the next attempt has another. The last
  * attempt is content with memory that kernels cannot use. False: no memory. */
 static bool share(int fd, uint64_t bytes, struct rc_span *span, bool *divisible)
 {
