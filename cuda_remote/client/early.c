@@ -467,7 +467,8 @@ static bool has_changes(struct rc_session *session)
 	return found;
 }
 
-/* The link may be between two calls of the thread, which keep their context. A thread that has none opens one only for changes. */
+/* The link may be between two calls of the thread, which keep their context, or hold a reply that the thread has yet to read: the
+ * thread fetches managed memory of another server before it reads the reply to a call that has waited. A thread that has none opens one only for changes. */
 static CUresult send_changes_of(struct rc_session *session)
 {
 	if (__atomic_load_n(&session->lost, __ATOMIC_RELAXED))
@@ -478,8 +479,12 @@ static CUresult send_changes_of(struct rc_session *session)
 	struct rc_link *link = thread ? thread->link[session->index] : NULL;
 	uint32_t context = link ? link->context : 0;
 	CUresult result = rc_link_to(session, 0, &link);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		struct rc_kept_reply kept;
+		rc_link_keep_reply(link, &kept);
 		result = make_changes(link);
+		rc_link_return_reply(link, &kept);
+	}
 	if (link)
 		link->context = context;
 	return result;

@@ -706,6 +706,22 @@ CUresult rc_link_packet(struct rc_link *link, enum rc_packet type, const void *h
 	return error ? link_lost(link, error) : CUDA_SUCCESS;
 }
 
+void rc_link_keep_reply(struct rc_link *link, struct rc_kept_reply *kept)
+{
+	*kept = (struct rc_kept_reply){ link->head, link->reply, link->reply_len, link->reply_size };
+	link->reply = NULL;
+	link->reply_len = link->reply_size = 0;
+}
+
+void rc_link_return_reply(struct rc_link *link, const struct rc_kept_reply *kept)
+{
+	free(link->reply);
+	link->head = kept->head;
+	link->reply = kept->reply;
+	link->reply_len = kept->len;
+	link->reply_size = kept->size;
+}
+
 CUresult rc_link_broken(struct rc_link *link, enum rc_call function)
 {
 	hr_log(HR_LOG_ERROR, "server %s: invalid reply of %zu bytes to %s; update the server or report this", link->server, link->reply_len,

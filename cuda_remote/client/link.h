@@ -160,6 +160,15 @@ void rc_link_chunk_arrived(struct rc_session *session);
 /* Waits until this number of messages of the data connection is complete. */
 CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped);
 
+/* A thread that makes calls over a link before it has read the reply to an earlier call keeps the reply meanwhile. */
+struct rc_kept_reply {
+	struct rc_wire_reply head;
+	uint8_t *reply;
+	size_t len, size;
+};
+void rc_link_keep_reply(struct rc_link *link, struct rc_kept_reply *kept);
+void rc_link_return_reply(struct rc_link *link, const struct rc_kept_reply *kept);
+
 /* The reply breaks the protocol: logs that and ends the session. */
 CUresult rc_link_broken(struct rc_link *link, enum rc_call function);
 

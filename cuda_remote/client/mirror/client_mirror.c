@@ -484,23 +484,16 @@ static CUresult pull_part(struct rc_link *link, uint64_t *from)
  * waiting call. Under the lock. */
 static CUresult pull(struct rc_link *link)
 {
-	struct rc_wire_reply head = link->head;
-	uint8_t *reply = link->reply;
-	size_t len = link->reply_len, size = link->reply_size;
+	struct rc_kept_reply kept;
 	bool own = link->own;
 	uint64_t from = 0;
-	link->reply = NULL;
-	link->reply_len = link->reply_size = 0;
+	rc_link_keep_reply(link, &kept);
 	link->own = true;
 	CUresult result;
 	do
 		result = pull_part(link, &from);
 	while (result == CUDA_SUCCESS && from);
-	free(link->reply);
-	link->reply = reply;
-	link->reply_len = len;
-	link->reply_size = size;
-	link->head = head;
+	rc_link_return_reply(link, &kept);
 	link->own = own;
 	return result;
 }

@@ -6,7 +6,7 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/other_build test/cuda/remote/headraced-other \
 	test/cuda/remote/complete test/cuda/remote/delays test/cuda/remote/headraced-faults test/cuda/remote/peer test/cuda/remote/peer_graphs test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/eager test/cuda/remote/waits test/cuda/remote/gathered test/cuda/remote/refusals \
-	test/cuda/remote/handles test/cuda/remote/mapped test/cuda/remote/killed \
+	test/cuda/remote/handles test/cuda/remote/replies test/cuda/remote/mapped test/cuda/remote/killed \
 	test/cuda/remote/managed test/cuda/remote/managed_far test/cuda/remote/promoted \
 	test/cuda/remote/threads \
 	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/small_calls \
@@ -19,7 +19,7 @@ HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda
 	test/cuda/remote/quota.sh test/cuda/remote/references.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/small_calls.sh test/cuda/remote/stream_memory.sh test/cuda/remote/tensor_maps.sh test/cuda/remote/threads.sh \
 	test/cuda/remote/usage.sh test/cuda/remote/virtual.sh \
 	test/cuda/remote/eager.sh test/cuda/remote/waits.sh test/cuda/remote/gathered.sh test/cuda/remote/refusals.sh \
-	test/cuda/remote/handles.sh test/cuda/remote/mapped.sh test/cuda/remote/killed.sh \
+	test/cuda/remote/handles.sh test/cuda/remote/replies.sh test/cuda/remote/mapped.sh test/cuda/remote/killed.sh \
 	test/cuda/remote/managed.sh test/cuda/remote/managed_far.sh test/cuda/remote/promoted.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
 dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
@@ -137,6 +137,9 @@ test_cuda_remote_peer_links_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_complete_SOURCES = test/cuda/remote/complete.c test/cuda/softgpu/driver.h
 test_cuda_remote_complete_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_complete_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_replies_SOURCES = test/cuda/remote/replies.c test/cuda/softgpu/driver.h
+test_cuda_remote_replies_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_replies_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_handles_SOURCES = test/cuda/remote/handles.c test/cuda/softgpu/driver.h
 test_cuda_remote_handles_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_handles_LDADD = cuda_remote/client/libcuda.la
