@@ -184,6 +184,7 @@ static bool gives_work(enum rc_call function)
 {
 	switch (function) {
 	case RC_CALL_hello:
+	case RC_CALL_data_connection: /* a pull waits under the lock for what this connection brings */
 	case RC_CALL_memory_window:
 	case RC_CALL_memory_budget:
 	case RC_CALL_memory_place:

@@ -30,7 +30,6 @@ list=$list,$another
 HEADRACE_SESSION_PINNED=0 remote_start_another third
 run "three servers" mixed HEADRACE_SERVER=$list,$another
 next
-# Over TCP such work can hang (docs/KNOWN_ISSUES.md).
 [ "${HEADRACE_TEST_LONG:-0}" != 0 ] || exit 0
 export HEADRACE_TRANSPORT=tcp
 free_ports 3

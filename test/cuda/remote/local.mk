@@ -169,7 +169,10 @@ test_cuda_remote_keeping_la_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_keeping_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere -Wl,-Bsymbolic
 test_cuda_remote_keeping_la_LIBADD = test/cuda/softgpu/libcuda_double.la
 # Preloaded.
-check_LTLIBRARIES += test/cuda/remote/occupy.la test/cuda/remote/drawn.la test/cuda/remote/sends.la
+check_LTLIBRARIES += test/cuda/remote/occupy.la test/cuda/remote/drawn.la test/cuda/remote/sends.la \
+	test/cuda/remote/late_threads.la
+test_cuda_remote_late_threads_la_SOURCES = test/cuda/remote/late_threads.c
+test_cuda_remote_late_threads_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere
 test_cuda_remote_sends_la_SOURCES = test/cuda/remote/sends.c
 test_cuda_remote_sends_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere
 test_cuda_remote_drawn_la_SOURCES = test/cuda/remote/drawn.c
