@@ -42,7 +42,7 @@ static void check_admitted(void)
 {
 	rc_door_peer_t peer;
 	while (rc_door_next(door, &peer) == 1) {
-		if (peer.card.len > HR_CARD_MAX || peer.purpose < RC_DOOR_NEW || peer.purpose > RC_DOOR_MEMORY ||
+		if (peer.card.len > HR_CARD_MAX || peer.purpose < RC_DOOR_NEW || peer.purpose > RC_DOOR_HANDLE ||
 		    peer.by_key || peer.by_munge || peer.uid != geteuid())
 			abort();
 		close(peer.fd);

@@ -88,7 +88,7 @@ static void step(void)
 		if (peer.by_key ? !proved.key || peer.by_munge || peer.uid != (uint32_t)-1 : !proved.munge || !peer.by_munge)
 			abort();
 		if (peer.card.len > HR_CARD_MAX || peer.purpose < RC_DOOR_NEW ||
-		    peer.purpose > RC_DOOR_MEMORY || !memchr(peer.program, 0, sizeof peer.program))
+		    peer.purpose > RC_DOOR_HANDLE || !memchr(peer.program, 0, sizeof peer.program))
 			abort();
 		close(peer.fd);
 	}
