@@ -107,6 +107,7 @@ END_TEST
 static size_t put_short(struct shm_ends *ends, int windows)
 {
 	static uint8_t used[4 << 20 >> 12];
+	static const uint8_t text[200];
 	uint8_t *ring = NULL;
 	size_t pages = 0;
 	struct shm_mapping mappings[8];
@@ -117,7 +118,7 @@ static size_t put_short(struct shm_ends *ends, int windows)
 		size_t len;
 		for (int j = 0; i % 64 == 0 && j < 64; j++) {
 			uint32_t number = (uint32_t)(i + j);
-			ck_assert(hr_transport_shm.post(ends->end[0].conn, &number, sizeof number, header, 1 + number % 200));
+			ck_assert(hr_transport_shm.post(ends->end[0].conn, &number, sizeof number, text, 1 + number % 200));
 		}
 		ck_assert_int_eq(hr_transport_shm.peek(ends->end[1].conn, &bytes, &len), HR_ARRIVED);
 		ck_assert_uint_eq(len, sizeof(uint32_t) + 1 + (size_t)i % 200);
