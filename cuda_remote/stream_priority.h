@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The priority of streams of Headrace's own whose work is issued while streams of the program may wait for it: copies between
- * servers, in the worker and in the client. Streams that share a hardware queue wait for each other. Streams of different
+ * The priority of Headrace's own streams for copies between servers, in the worker and in the client. The work in them is issued
+ * while streams of the program may wait for it. Streams that share a hardware queue wait for each other. Streams of different
  * priorities are expected to have different queues. Few programs use another priority than the least, 0, and the greatest.
  */
 #ifndef RC_CUDA_STREAM_PRIORITY_H

@@ -31,7 +31,7 @@ void rc_chunks_untake(struct rc_link *link);
 int rc_chunks_freed(struct rc_link *link, uint16_t freed);
 /* Unmaps the staging area of a connection that is being closed. */
 void rc_chunks_end(struct rc_link *link);
-/* Sends the bytes of a copy to the device, whose call has been sent, in chunks. They may be reused on return. */
+/* Sends in chunks the bytes of a copy to the device, after the call of the copy. The caller may reuse the bytes on return. */
 CUresult rc_chunks_send(struct rc_link *link, const struct rc_wire_copy *call, const struct rc_copy *copy);
 /* The pieces of bytes to send, at most CH3_IOV_MAX. If they are more, they are gathered in the connection's scratch memory.
  * -1: no memory. */

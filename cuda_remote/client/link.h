@@ -95,7 +95,7 @@ struct rc_route {
  * CUDA_ERROR_INVALID_CONTEXT. CUDA's own streams belong to the session of an address among the arguments, else to that of
  * the current context. */
 CUresult rc_route_handle(struct rc_route *route, enum rc_kind kind, uint64_t handle);
-/* Routes the call to the session whose memory the address is in. Other addresses, such as one of host memory, leave the
+/* Routes the call to the session that has the memory at this address. An address of other memory, such as host memory, leaves the
  * route as it is. CUDA_ERROR_NOT_SUPPORTED: the route has another session. */
 CUresult rc_route_address(struct rc_route *route, uint64_t address);
 /* Replaces a device's number by its server's number, and routes the call to this server. CUDA_ERROR_INVALID_DEVICE: no such

@@ -177,8 +177,8 @@ static unsigned part_of_report(const struct rc_peer_op *op, const struct rc_sess
 
 static void post_flush(struct rc_session *session);
 
-/* A session that may keep its report of an operation whose link has failed at the other side, or NULL. The bytes may have arrived
- * before, and the worker keeps reports of success. Under the lock. */
+/* If one side of an operation reports that the link has failed, the other side may still keep a report of success, because the
+ * bytes can have arrived before the failure. Returns the session of that other side, or NULL. Under the lock. */
 static struct rc_session *keeper_of_report(const struct rc_peer_op *op)
 {
 	const struct rc_peer_part *part = op->part;
