@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	talk.left = input.left;
 	int fds[2];
 	hr_conn_stats_t stats = { .size = sizeof stats };
-	struct hr_conn_env env = { 65536, 1000, "fuzz:0", &stats };
+	struct hr_conn_env env = { .ring_bytes = 65536, .timeout_ms = 1000, .peer = "fuzz:0", .stats = &stats };
 	struct hr_channel_env channel_env = { .timeout_ms = 1000 };
 	struct hr_half own = { 0 }, half = { 0 };
 	uint8_t section[HR_SECTION_MAX];
