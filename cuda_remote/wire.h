@@ -262,8 +262,12 @@ static_assert(sizeof(struct rc_wire_across) == 104, "wire format");
 /*
  * Pinned memory of a client on the same host is a memfd that the client passes to the worker: struct rc_wire_pin with
  * the descriptor, over the socket of an RC_DOOR_MEMORY; struct rc_wire_pinned answers. The client may close the
- * descriptor then. The memfd is sealed against shrinking, so that the worker's accesses cannot fail. pinned_free ends
- * the pinning. pinned_wait only waits as pinned_free does: the client ends the use of a part of such memory,
+ * descriptor then. The memfd is sealed against shrinking, so that the worker's accesses cannot fail. If several workers are to
+ * map the memory, the client tries each of them first: RC_PIN_TRY, with the descriptor. If that succeeds, the next message over
+ * this socket is RC_PIN_KEEP or RC_PIN_DROP, of the same handle and without a descriptor, and is answered too. Memory that is
+ * dropped was never pinned, so its end waits for nothing.
+ *
+ * pinned_free ends the pinning. pinned_wait only waits as pinned_free does: the client ends the use of a part of such memory,
  * which it may allocate again after a success.
  *
  * Mapped and managed memory is such a memfd that client and worker map at the same address.
@@ -279,6 +283,14 @@ struct rc_wire_pin {
 	uint64_t bytes;   /* client: size, at most that of the memfd */
 	uint64_t address; /* client: where it has mapped the memfd and the worker shall map it, at least RC_PIN_LOWEST; 0: the
 			   * worker may map it anywhere */
+	uint32_t step;    /* client: enum rc_pin_step */
+	uint32_t reserved;
+};
+enum rc_pin_step {
+	RC_PIN_WHOLE, /* maps the memory, pins it and binds the handle */
+	RC_PIN_TRY,   /* maps the memory and takes it from the session's limit */
+	RC_PIN_KEEP,  /* pins what was tried, and binds the handle; after a failure nothing is left of it */
+	RC_PIN_DROP,  /* unmaps what was tried */
 };
 struct rc_wire_pinned {
 	uint64_t pinned; /* worker: of the request */
@@ -288,7 +300,8 @@ struct rc_wire_pinned {
 };
 enum rc_pin_flags {
 	RC_PIN_MAPPED = 1u << 0,    /* kernels may use the memory at the client's address */
-	RC_PIN_DIVISIBLE = 1u << 1, /* the memory may hold several allocations: the driver checks no bounds within a page */
+	RC_PIN_DIVISIBLE = 1u << 1, /* the memory may hold several allocations: the driver checks no bounds within a page. Also
+				     * in the answer to RC_PIN_TRY, which has no other flag */
 };
 #define RC_PIN_LOWEST (1ull << 32)
 
@@ -306,8 +319,10 @@ struct rc_wire_copy_pinned {
 /* copy_wait: waits for what is in the stream by then: copies whose calls the thread has sent before. Argument: the stream, uint64_t. */
 struct rc_wire_pinned_free {
 	uint64_t pinned;
+	uint64_t unused; /* client: 1: no work uses the memory. The worker need not wait for work, unless its driver is the software
+			  * GPU, where a kernel could use the memory after all */
 };
-static_assert(sizeof(struct rc_wire_pin) == 24 && sizeof(struct rc_wire_pinned) == 16 &&
+static_assert(sizeof(struct rc_wire_pin) == 32 && sizeof(struct rc_wire_pinned) == 16 &&
 	      sizeof(struct rc_wire_copy_pinned) == 96, "wire format");
 
 /* event_elapsed: cuEventSynchronize of `event`, or cuStreamSynchronize, and the time from another event. Its answer: a float,

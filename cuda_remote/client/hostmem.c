@@ -59,14 +59,15 @@ CUresult rc_host_make(const struct rc_context *context, struct rc_span *span)
 		result = make_mirror(context, span, &mirror);
 	if (mirror || result != CUDA_SUCCESS)
 		return result;
-	result = rc_pinned_make(span);
+	bool mapped = span->flags & CU_MEMHOSTALLOC_DEVICEMAP;
+	result = rc_pinned_make(span, mapped ? rc_context_session() : NULL);
+	bool missing = mapped && (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_SUPPORTED) && !is_mapped(span);
 	if (result != CUDA_SUCCESS)
 		return result;
-	bool missing = span->flags & CU_MEMHOSTALLOC_DEVICEMAP && !is_mapped(span);
 	result = missing ? CUDA_ERROR_NOT_SUPPORTED : rc_memory_add(span);
 	if (result == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
-	rc_pinned_end(span);
+	rc_pinned_end_unused(span);
 	return missing ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

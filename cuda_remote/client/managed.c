@@ -69,15 +69,15 @@ static CUresult check_device(const struct rc_context *context, bool *mirrored)
 /* Maps and shares the memory. CUDA_ERROR_OUT_OF_MEMORY: also if the worker does not take it. */
 static CUresult make_shared(struct rc_span *span)
 {
-	CUresult result = rc_pinned_make(span);
+	CUresult result = rc_pinned_make(span, span->session);
 	if (result != CUDA_SUCCESS)
-		return result;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (span->mapped_by >> span->session->index & 1)
 		result = rc_memory_add(span);
 	else
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS) {
-		rc_pinned_end(span);
+		rc_pinned_end_unused(span);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);

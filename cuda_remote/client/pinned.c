@@ -42,16 +42,30 @@ static bool is_lost(const struct rc_session *session)
 	return __atomic_load_n(&session->lost, __ATOMIC_RELAXED);
 }
 
-/* Passes the memory to a session's worker. The answer's result is CUDA_ERROR_NOT_SUPPORTED if the worker is on another host,
- * or takes no memory. Under the lock. */
+/* What memory is of use for. */
+struct use {
+	uint64_t mapped_by; /* sessions, by index, whose workers must map it at the client's address */
+	bool divided;       /* kernels of all workers on this host must be able to use it, and their drivers must not need to know
+			     * which parts of it are allocations */
+};
+
+enum shared {
+	SHARED,
+	NO_PLACE, /* a worker has other memory at these addresses */
+	NO_USE,   /* the memory would not be of the use that was asked for */
+};
+
+/* Sends the request to a session's worker, with the descriptor unless it is -1. The answer's result is CUDA_ERROR_NOT_SUPPORTED if
+ * the worker is on another host, or takes no memory. Under the lock. */
 static struct rc_wire_pinned pass(struct rc_session *session, const struct rc_wire_pin *ask, int fd)
 {
 	struct rc_wire_pinned answer, none = { .pinned = ask->pinned, .result = CUDA_ERROR_NOT_SUPPORTED };
 	if (rc_session_memory(session))
 		return none;
-	int error = rc_door_pass(session->memory, ask, sizeof *ask, fd);
+	bool sent = fd < 0 ? send(session->memory, ask, sizeof *ask, MSG_NOSIGNAL) == (ssize_t)sizeof *ask
+			   : !rc_door_pass(session->memory, ask, sizeof *ask, fd);
 	ssize_t n = -1;
-	if (!error)
+	if (sent)
 		do
 			n = recv(session->memory, &answer, sizeof answer, MSG_WAITALL);
 		while (n < 0 && errno == EINTR);
@@ -63,31 +77,97 @@ static struct rc_wire_pinned pass(struct rc_session *session, const struct rc_wi
 	return none;
 }
 
-/* Passes the memory to all sessions, and notes in the span which of them took it. *divisible: as in
- * rc_pinned_make_whole. False: a worker has other memory at these addresses. */
-static bool pass_all(struct rc_span *span, uint64_t bytes, int fd, bool *divisible)
+/* Notes in the span whether the session's worker has the memory. */
+static void note(const struct rc_session *session, struct rc_span *span, const struct rc_wire_pin *ask,
+		 const struct rc_wire_pinned *answer)
+{
+	if (answer->result != CUDA_SUCCESS)
+		return;
+	span->shared_with |= 1ull << session->index;
+	if (answer->mapped & RC_PIN_MAPPED && ask->address)
+		span->mapped_by |= 1ull << session->index;
+}
+
+/* Lets the workers try the memory, so that none has it if it is of no use. *tried: the sessions whose workers would take it. */
+static enum shared try_all(struct rc_process *process, struct rc_wire_pin *ask, int fd, const struct use *use, uint64_t *tried)
+{
+	*tried = 0;
+	ask->step = RC_PIN_TRY;
+	for (unsigned i = 0; i < process->sessions; i++) {
+		if (!process->session[i].local || is_lost(&process->session[i]))
+			continue;
+		struct rc_wire_pinned answer = pass(&process->session[i], ask, fd);
+		bool taken = answer.result == CUDA_SUCCESS;
+		*tried |= (uint64_t)taken << i;
+		if (answer.result == CUDA_ERROR_ALREADY_MAPPED && ask->address)
+			return NO_PLACE;
+		if ((use->divided && !(taken && answer.mapped & RC_PIN_DIVISIBLE)) ||
+		    (use->mapped_by >> i & 1 && !(taken && ask->address)))
+			return NO_USE;
+	}
+	return SHARED;
+}
+
+/* Lets a worker keep or drop the memory that it has tried. */
+static void end_try(struct rc_session *session, struct rc_span *span, struct rc_wire_pin *ask, bool keep)
+{
+	ask->step = keep ? RC_PIN_KEEP : RC_PIN_DROP;
+	struct rc_wire_pinned answer = pass(session, ask, -1);
+	if (keep)
+		note(session, span, ask, &answer);
+}
+
+/* Ends the tries. A worker that must map the memory keeps it first, as it may fail; another worker that had the memory by then
+ * would wait for its work to give it back. */
+static enum shared end_tries(struct rc_process *process, struct rc_span *span, struct rc_wire_pin *ask, uint64_t tried,
+			     const struct use *use, enum shared result)
+{
+	for (unsigned turn = 0; turn < 2; turn++)
+		for (unsigned i = 0; i < process->sessions; i++) {
+			bool needed = use->mapped_by >> i & 1;
+			if (!(tried >> i & 1) || needed != !turn)
+				continue;
+			end_try(&process->session[i], span, ask, result == SHARED);
+			if (result == SHARED && (needed || use->divided) && !(span->mapped_by >> i & 1))
+				result = NO_USE;
+		}
+	return result;
+}
+
+/* The memory has one worker to go to, which takes it or not. */
+static enum shared pass_to_one(struct rc_session *session, struct rc_span *span, struct rc_wire_pin *ask, int fd,
+			       const struct use *use)
+{
+	struct rc_wire_pinned answer = pass(session, ask, fd);
+	note(session, span, ask, &answer);
+	if (answer.result == CUDA_ERROR_ALREADY_MAPPED && ask->address)
+		return NO_PLACE;
+	return use->mapped_by & ~span->mapped_by ? NO_USE : SHARED;
+}
+
+/* Passes the memory to all sessions on this host, and notes in the span which of them took it. */
+static enum shared pass_all(struct rc_span *span, uint64_t bytes, int fd, const struct use *use)
 {
 	struct rc_process *process;
-	struct rc_wire_pin ask = { span->pinned, bytes, span->place ? span->base : 0 };
-	bool fits = true;
-	*divisible = false;
+	struct rc_wire_pin ask = { .pinned = span->pinned, .bytes = bytes, .address = span->place ? span->base : 0 };
+	struct rc_session *only = NULL;
+	unsigned takers = 0;
+	uint64_t tried;
 	if (rc_process_get(&process) != CUDA_SUCCESS)
-		return true;
-	*divisible = ask.address;
+		return use->divided ? NO_USE : SHARED;
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < process->sessions && fits; i++) {
-		if (is_lost(&process->session[i]))
-			continue;
-		struct rc_wire_pinned answer = pass(&process->session[i], &ask, fd);
-		if (answer.result == CUDA_SUCCESS)
-			span->shared_with |= 1ull << i;
-		if (answer.result == CUDA_SUCCESS && answer.mapped && ask.address)
-			span->mapped_by |= 1ull << i;
-		*divisible &= !process->session[i].local || (answer.result == CUDA_SUCCESS && answer.mapped & RC_PIN_DIVISIBLE);
-		fits = answer.result != CUDA_ERROR_ALREADY_MAPPED || !ask.address;
+	for (unsigned i = 0; i < process->sessions; i++)
+		if (process->session[i].local && !is_lost(&process->session[i]) && !takers++)
+			only = &process->session[i];
+	enum shared result;
+	if (takers == 1 && !use->divided) {
+		result = pass_to_one(only, span, &ask, fd, use);
+	} else {
+		result = try_all(process, &ask, fd, use, &tried);
+		result = end_tries(process, span, &ask, tried, use, result);
 	}
 	pthread_mutex_unlock(&lock);
-	return fits;
+	return result;
 }
 
 /* A sealed memfd. -1: this kernel or this process cannot have one. */
@@ -170,12 +250,13 @@ static bool any_local(void)
 	return local;
 }
 
-static CUresult end_sharing(const struct rc_span *span)
+/* unused: no work uses the memory. */
+static CUresult end_sharing(const struct rc_span *span, bool unused)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_pinned_free call;
-	} message = { .call = { span->pinned } };
+	} message = { .call = { span->pinned, unused } };
 	struct rc_process *process;
 	CUresult result = rc_process_get(&process);
 	for (unsigned i = 0; result == CUDA_SUCCESS && i < process->sessions; i++) {
@@ -189,36 +270,40 @@ static CUresult end_sharing(const struct rc_span *span)
 	return result;
 }
 
+/* Unmaps memory that no worker has. */
+static void forget(struct rc_span *span)
+{
+	rc_pinned_unmap(span);
+	if (span->pinned)
+		rc_handle_delete(span->pinned);
+	span->pinned = span->shared_with = span->mapped_by = span->place = 0;
+}
+
 /* Maps the file and shares it. Refused places are kept meanwhile, so that the next attempt has another. The last
- * attempt is content with memory that kernels cannot use. False: no memory. */
-static bool share(int fd, uint64_t bytes, struct rc_span *span, bool *divisible)
+ * attempt is content with memory that kernels cannot use, if that is of use. Another result than SHARED: nothing is left. */
+static enum shared share(int fd, uint64_t bytes, struct rc_span *span, const struct use *use)
 {
 	struct rc_span refused[ATTEMPTS];
 	unsigned n = 0;
-	bool done = false;
-	while (!done && map_file(fd, bytes, n < ATTEMPTS, span)) {
-		if (rc_handle_new(RC_KIND_PINNED, NULL, &span->pinned) != CUDA_SUCCESS || pass_all(span, bytes, fd, divisible)) {
-			done = true;
+	enum shared result = NO_PLACE;
+	while (result == NO_PLACE && n <= ATTEMPTS && map_file(fd, bytes, n < ATTEMPTS, span)) {
+		result = use->divided ? NO_USE : SHARED;
+		if (rc_handle_new(RC_KIND_PINNED, NULL, &span->pinned) == CUDA_SUCCESS)
+			result = pass_all(span, bytes, fd, use);
+		if (result == NO_PLACE && n < ATTEMPTS) {
+			refused[n++] = *span;
+			if (n % NEAR == 0 && span->place)
+				rc_shared_avoid(span->base);
+			span->pinned = span->shared_with = span->mapped_by = 0;
+		} else if (result != SHARED) {
+			(void)end_sharing(span, true);
+			forget(span);
 			break;
 		}
-		if (n == ATTEMPTS) {
-			end_sharing(span);
-			rc_pinned_unmap(span);
-			rc_handle_delete(span->pinned);
-			span->pinned = span->shared_with = span->mapped_by = span->place = 0;
-			break;
-		}
-		end_sharing(span);
-		refused[n++] = *span;
-		if (n % NEAR == 0 && span->place)
-			rc_shared_avoid(span->base);
-		span->pinned = span->shared_with = span->mapped_by = 0;
 	}
-	while (n--) {
-		rc_pinned_unmap(&refused[n]);
-		rc_handle_delete(refused[n].pinned);
-	}
-	return done;
+	while (n--)
+		forget(&refused[n]);
+	return result;
 }
 
 /* Maps memory that no worker maps, or none of this host. */
@@ -237,21 +322,26 @@ static CUresult map_unshared(uint64_t bytes, struct rc_span *span)
 	return CUDA_SUCCESS;
 }
 
-CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible)
+/* Memory that is not part of a slab. CUDA_ERROR_NOT_SUPPORTED: it would not be of the use that was asked for. */
+static CUresult make_whole(struct rc_span *span, const struct use *use)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
 	span->pinned = span->shared_with = span->mapped_by = span->place = 0;
-	*divisible = false;
 	if (__builtin_add_overflow(span->size, page - 1, &bytes) || bytes > INT64_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	bytes &= ~(page - 1);
 	int fd = any_local() ? make_file(bytes) : -1;
-	bool shared = fd >= 0 && share(fd, bytes, span, divisible);
+	enum shared shared = fd >= 0 ? share(fd, bytes, span, use) : NO_PLACE;
 	if (fd >= 0)
 		close(fd); /* each worker has its own */
-	if (shared)
+	if (shared == SHARED)
 		return CUDA_SUCCESS;
-	return map_unshared(bytes, span);
+	return shared == NO_USE || use->divided ? CUDA_ERROR_NOT_SUPPORTED : map_unshared(bytes, span);
+}
+
+CUresult rc_pinned_make_divisible(struct rc_span *span)
+{
+	return make_whole(span, &(struct use){ .divided = true });
 }
 
 /* True if each worker that may take the memory has it. */
@@ -264,17 +354,18 @@ static bool all_have(const struct rc_span *span)
 	return all;
 }
 
-CUresult rc_pinned_make(struct rc_span *span)
+CUresult rc_pinned_make(struct rc_span *span, const struct rc_session *mapped_by)
 {
-	bool divisible, local = any_local();
+	struct use use = { .mapped_by = mapped_by ? 1ull << mapped_by->index : 0 };
+	bool local = any_local();
 	if (local && rc_slab_take(span))
 		return CUDA_SUCCESS;
-	CUresult result = rc_pinned_make_whole(span, &divisible);
+	CUresult result = make_whole(span, &use);
 	if (!local || (result == CUDA_SUCCESS && all_have(span)) || !rc_slab_end_unused())
 		return result;
 	if (result == CUDA_SUCCESS)
-		rc_pinned_end(span);
-	return rc_pinned_make_whole(span, &divisible);
+		rc_pinned_end_unused(span);
+	return make_whole(span, &use);
 }
 
 bool rc_pinned_any_lost(const struct rc_span *span)
@@ -350,7 +441,7 @@ CUresult rc_pinned_free(const struct rc_span *span, bool *over)
 	if (span->slab)
 		return end_part(span, over);
 	*over = true; /* each worker has a mapping of its own */
-	CUresult result = end_sharing(span);
+	CUresult result = end_sharing(span, false);
 	if (span->pinned)
 		rc_handle_delete(span->pinned);
 	return result;
@@ -363,6 +454,13 @@ CUresult rc_pinned_end(const struct rc_span *span)
 	if (over)
 		rc_pinned_unmap(span);
 	return result;
+}
+
+void rc_pinned_end_unused(struct rc_span *span)
+{
+	if (!span->slab)
+		(void)end_sharing(span, true);
+	forget(span);
 }
 
 bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t size, struct rc_span *span)

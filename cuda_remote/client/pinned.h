@@ -18,11 +18,13 @@ struct rc_span;
 /* ---- pinned.c ---- */
 
 /* Maps memory of span->size bytes and shares it with the workers on this host. Sets the span's fields from pinned to
- * slab, and base. That no worker takes it is not an error. */
-CUresult rc_pinned_make(struct rc_span *span);
-/* The same for memory that is not part of a slab. *divisible: kernels of all workers on this host may use it, and
- * their drivers need not know which parts of it are allocations. */
-CUresult rc_pinned_make_whole(struct rc_span *span, bool *divisible);
+ * slab, and base. That no worker takes it is not an error. mapped_by, if not NULL: the memory is of no use unless kernels of this
+ * session may use it. If its worker is on this host and refuses the memory, the result is CUDA_ERROR_NOT_SUPPORTED, and no worker
+ * has had the memory; but the caller must look at span->mapped_by also after a success. */
+CUresult rc_pinned_make(struct rc_span *span, const struct rc_session *mapped_by);
+/* The same for a slab: kernels of all workers on this host may use it, and their drivers need not know which parts of it are
+ * allocations. Otherwise CUDA_ERROR_NOT_SUPPORTED. */
+CUresult rc_pinned_make_divisible(struct rc_span *span);
 /* Ends the sharing: waits for the workers' copies from and to the memory, and for kernels. Does not unmap the client's
  * memory. *over: it may be unmapped. Else a worker may still use it, as a wait has failed or a session is lost: it must not be
  * used for anything else, so it is never given back. */
@@ -31,6 +33,8 @@ CUresult rc_pinned_free(const struct rc_span *span, bool *over);
 void rc_pinned_unmap(const struct rc_span *span);
 /* Both, as far as the memory may be unmapped. */
 CUresult rc_pinned_end(const struct rc_span *span);
+/* Both, for memory that no work uses. */
+void rc_pinned_end_unused(struct rc_span *span);
 /* True if a session that shares the memory is lost. */
 bool rc_pinned_any_lost(const struct rc_span *span);
 /* The offset of an address of the allocation in the memory that span->pinned names. */

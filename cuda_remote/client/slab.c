@@ -36,7 +36,7 @@ static uint64_t rounded(uint64_t size)
 
 static void slab_end(struct rc_slab *slab)
 {
-	(void)rc_pinned_end(&slab->memory);
+	rc_pinned_end_unused(&slab->memory); /* the ends of the allocations have waited for work */
 	rc_window_close(&slab->window);
 	free(slab);
 }
@@ -48,14 +48,13 @@ static struct rc_slab *slab_new(uint64_t size)
 	if (!slab)
 		return NULL;
 	slab->memory = (struct rc_span){ .size = size, .kind = RC_MEMORY_MANAGED };
-	bool divisible;
-	if (rc_pinned_make_whole(&slab->memory, &divisible) != CUDA_SUCCESS) {
+	if (rc_pinned_make_divisible(&slab->memory) != CUDA_SUCCESS) {
 		free(slab);
 		return NULL;
 	}
 	slab->window = (struct rc_window){ .base = slab->memory.base, .bytes = slab->memory.size, .granule = GRANULE,
 					   .small = LARGEST, .page = PAGE, .unit = GRANULE };
-	if (!divisible || rc_window_open(&slab->window)) {
+	if (rc_window_open(&slab->window)) {
 		slab->window = (struct rc_window){ 0 };
 		slab_end(slab);
 		return NULL;

@@ -46,7 +46,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RC_DOOR_VERSION 14     /* of the handshake and of all messages after it; equal in client and server */
+#define RC_DOOR_VERSION 15     /* of the handshake and of all messages after it; equal in client and server */
 #define RC_DOOR_TOKEN_BYTES 16
 #define RC_DOOR_KEY_BYTES 32
 #define RC_DOOR_KEY_ID_BYTES 8

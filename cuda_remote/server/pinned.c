@@ -31,7 +31,7 @@ struct pinned {
 	uint64_t mirrored;       /* address of the client's memory that this is a mirror of; 0: the client has mapped it too */
 };
 
-/* Guards the list, and the pinning of its memory. */
+/* Guards the list, and the pinning of memory in it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pinned *first;
 
@@ -43,7 +43,8 @@ static void list(struct pinned *pinned)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Takes the memory off the list, and unpins it in the current context. */
+/* Takes the memory off the list, and unpins it in the current context. The driver may wait for work meanwhile, which must not
+ * hold up calls that find other memory: what it waits for may wait for one of these calls. */
 static void unlist(struct pinned *pinned)
 {
 	pthread_mutex_lock(&lock);
@@ -51,8 +52,8 @@ static void unlist(struct pinned *pinned)
 	while (*at != pinned)
 		at = &(*at)->next;
 	*at = pinned->next;
-	server_slot_unlist(&pinned->slot);
 	pthread_mutex_unlock(&lock);
+	server_slot_unlist(&pinned->slot);
 }
 
 /* Unmaps the memory and returns it to the session's limit. */
@@ -103,8 +104,28 @@ static bool is_found_by_kernels(const uint8_t *memory)
 	       device == (uintptr_t)memory;
 }
 
-/* Maps size bytes, which are within the session's limit, of a descriptor without fault. */
-static CUresult pinned_map(int fd, const struct rc_wire_pin *ask, uint64_t size, bool *mapped)
+/* Pins the memory, and binds the handle. After a failure the memory is unmapped. */
+static CUresult pinned_keep(struct pinned *pinned, const struct rc_wire_pin *ask, bool *mapped)
+{
+	driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
+	CUresult result = server_slot_list(&pinned->slot, pinned->slot.memory, pinned->slot.size);
+	if (result != CUDA_SUCCESS) {
+		pinned_unmap(pinned);
+		return result;
+	}
+	/* Kernels use the memory without a call that names its handle. */
+	*mapped = pinned->used = ask->address && is_found_by_kernels(pinned->slot.memory);
+	list(pinned);
+	result = server_object_bind(RC_KIND_PINNED, ask->pinned, pinned->slot.memory, pinned);
+	if (result != CUDA_SUCCESS) {
+		unlist(pinned);
+		pinned_unmap(pinned);
+	}
+	return result;
+}
+
+/* Maps size bytes of a descriptor without fault, which are taken from the session's limit. */
+static CUresult pinned_map(int fd, const struct rc_wire_pin *ask, uint64_t size, struct pinned **made)
 {
 	uint8_t *memory;
 	struct pinned *pinned = calloc(1, sizeof *pinned);
@@ -115,26 +136,13 @@ static CUresult pinned_map(int fd, const struct rc_wire_pin *ask, uint64_t size,
 	}
 	if (size >= HUGE)
 		(void)madvise(memory, size, MADV_HUGEPAGE); /* without huge pages copies are slower */
-	driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
-	result = server_slot_list(&pinned->slot, memory, size);
-	if (result != CUDA_SUCCESS) {
-		munmap(memory, size);
-		free(pinned);
-		return result;
-	}
-	/* Kernels use the memory without a call that names its handle. */
-	*mapped = pinned->used = ask->address && is_found_by_kernels(memory);
-	list(pinned);
-	result = server_object_bind(RC_KIND_PINNED, ask->pinned, memory, pinned);
-	if (result != CUDA_SUCCESS) {
-		unlist(pinned);
-		munmap(memory, size);
-		free(pinned);
-	}
-	return result;
+	pinned->slot.memory = memory;
+	pinned->slot.size = size;
+	*made = pinned;
+	return CUDA_SUCCESS;
 }
 
-static CUresult pinned_make(const rc_door_peer_t *peer, const struct rc_wire_pin *ask, int fd, bool *mapped)
+static CUresult pinned_try(const rc_door_peer_t *peer, const struct rc_wire_pin *ask, int fd, struct pinned **made)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size;
 	if (!ask->bytes || __builtin_add_overflow(ask->bytes, page - 1, &size))
@@ -152,10 +160,42 @@ static CUresult pinned_make(const rc_door_peer_t *peer, const struct rc_wire_pin
 			    peer->name, (unsigned long long)server_limit(SERVER_LIMIT_PINNED));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	CUresult result = pinned_map(fd, ask, size, mapped);
+	CUresult result = pinned_map(fd, ask, size, made);
 	if (result != CUDA_SUCCESS)
 		server_limit_return(SERVER_LIMIT_PINNED, size);
 	return result;
+}
+
+static int answer_pin(const rc_door_peer_t *peer, const struct rc_wire_pin *ask, CUresult result, uint32_t flags)
+{
+	struct rc_wire_pinned answer = { .pinned = ask->pinned, .result = result, .mapped = result == CUDA_SUCCESS ? flags : 0 };
+	return send(peer->fd, &answer, sizeof answer, MSG_NOSIGNAL) == (ssize_t)sizeof answer;
+}
+
+static uint32_t flags_of(bool mapped)
+{
+	return mapped ? RC_PIN_MAPPED | (server_memory_is_virtual() ? RC_PIN_DIVISIBLE : 0) : 0;
+}
+
+/* What was tried is kept or dropped, as the client says next. 1: go on; otherwise as rc_door_take. */
+static int decide(const rc_door_peer_t *peer, const struct rc_wire_pin *tried, struct pinned *pinned)
+{
+	struct rc_wire_pin ask;
+	ssize_t n = 0;
+	if (answer_pin(peer, tried, CUDA_SUCCESS, flags_of(tried->address) & RC_PIN_DIVISIBLE))
+		do
+			n = recv(peer->fd, &ask, sizeof ask, MSG_WAITALL);
+		while (n < 0 && errno == EINTR);
+	bool known = n == (ssize_t)sizeof ask && ask.pinned == tried->pinned &&
+		     (ask.step == RC_PIN_KEEP || ask.step == RC_PIN_DROP), mapped = false;
+	CUresult result = CUDA_SUCCESS;
+	if (known && ask.step == RC_PIN_KEEP)
+		result = pinned_keep(pinned, tried, &mapped);
+	else
+		pinned_unmap(pinned);
+	if (!known)
+		return n > 0 ? -EPROTO : 0;
+	return answer_pin(peer, &ask, result, flags_of(mapped));
 }
 
 void server_pinned_serve(const rc_door_peer_t *peer)
@@ -163,16 +203,20 @@ void server_pinned_serve(const rc_door_peer_t *peer)
 	int got = rc_door_peer_welcome(peer, NULL, worker.gpus, 0, 0, "") ? 0 : 1, fd;
 	while (got == 1) {
 		struct rc_wire_pin ask;
+		struct pinned *pinned;
 		got = rc_door_take(peer->fd, &ask, sizeof ask, &fd);
 		if (got != 1)
 			break;
 		bool mapped = false;
-		struct rc_wire_pinned answer = { .pinned = ask.pinned, .result = pinned_make(peer, &ask, fd, &mapped) };
-		if (answer.result == CUDA_SUCCESS && mapped)
-			answer.mapped = RC_PIN_MAPPED | (server_memory_is_virtual() ? RC_PIN_DIVISIBLE : 0);
+		CUresult result = ask.step <= RC_PIN_TRY ? pinned_try(peer, &ask, fd, &pinned) : CUDA_ERROR_INVALID_VALUE;
 		close(fd);
-		if (send(peer->fd, &answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer)
-			got = 0;
+		if (result == CUDA_SUCCESS && ask.step == RC_PIN_TRY) {
+			got = decide(peer, &ask, pinned);
+			continue;
+		}
+		if (result == CUDA_SUCCESS)
+			result = pinned_keep(pinned, &ask, &mapped);
+		got = answer_pin(peer, &ask, result, flags_of(mapped));
 	}
 	if (got < 0)
 		hr_log(HR_LOG_WARN, "%s: no further pinned memory: %s", peer->name, strerror(-got));
@@ -257,7 +301,7 @@ CUresult serve_pinned_free(struct server_call *call)
 	if (!pinned)
 		return CUDA_ERROR_INVALID_HANDLE;
 	server_object_unbind(args.pinned);
-	bool used = pinned->used;
+	bool used = pinned->used && !(args.unused && server_memory_is_virtual());
 	if (pinned->mirrored)
 		server_mirror_end_host(pinned->mirrored);
 	server_order_release(call);

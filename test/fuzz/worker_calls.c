@@ -80,7 +80,8 @@ static void managed(struct made_call *to, uint8_t what, uint8_t which)
 	case 5: /* pinned memory that gets a mirror: free addresses, and some that the worker uses; or the question for free ones */
 		FIXED(to, RC_CALL_pinned_mirror,
 		      (struct rc_wire_pin){ which % 16 ? calls_handle(RC_KIND_PINNED, which) : 0, bytes,
-					    which % 8 ? at + CALLS_WINDOW_BYTES + which : (uint64_t)(uintptr_t)to });
+					    which % 8 ? at + CALLS_WINDOW_BYTES + which : (uint64_t)(uintptr_t)to,
+					    RC_PIN_WHOLE, 0 });
 		break;
 	case 3: FIXED(to, RC_CALL_managed_pull, (struct rc_wire_pull){ which % 2 ? at : 0 }); break;
 	default: FIXED(to, RC_CALL_managed_free, (struct rc_wire_address){ at });

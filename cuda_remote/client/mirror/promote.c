@@ -72,7 +72,7 @@ static CUresult make(struct rc_session *session, uint64_t address, uint64_t byte
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_pin call;
-	} message = { .call = { handle, bytes, address } };
+	} message = { .call = { handle, bytes, address, RC_PIN_WHOLE, 0 } };
 	struct rc_link *link;
 	CUresult result = rc_link_to(session, 0, &link);
 	if (result != CUDA_SUCCESS)
@@ -90,7 +90,7 @@ static CUresult end(struct rc_session *session, enum rc_call function, uint64_t 
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_pinned_free call;
-	} message = { .call = { handle } };
+	} message = { .call = { handle, 0 } };
 	struct rc_link *link;
 	CUresult result = rc_link_to(session, 0, &link);
 	size_t len = sizeof message.head + (function == RC_CALL_pinned_free ? sizeof message.call : 0);

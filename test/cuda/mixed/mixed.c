@@ -15,8 +15,6 @@ CUcontext mixed_contexts[MAX_DEVICES];
 CUfunction mixed_increase[MAX_DEVICES], mixed_write[MAX_DEVICES];
 
 static int devices;
-/* A worker may map no host memory. Asked before there is any work: a refused call waits for streams (KNOWN_ISSUES.md). */
-static bool has_managed[MAX_DEVICES], has_mapped[MAX_DEVICES];
 static uint64_t seed;
 static unsigned steps, sequences;
 static bool verbose, several_servers, remote_driver;
@@ -99,10 +97,6 @@ static void allocate(struct world *world, int number)
 	void *host = NULL;
 	*block = (struct block){ .live = true, .kind = kinds[mixed_draw(world, sizeof kinds / sizeof *kinds)],
 				 .device = world->streams[actor].device };
-	if (block->kind == MANAGED && !has_managed[block->device])
-		block->kind = DEVICE;
-	if (block->kind == MAPPED && !has_mapped[block->device])
-		block->kind = PINNED;
 	static const uint32_t sizes[] = { 64, 1000, 5000, 70000, 70000, 300000, 1500000 };
 	block->size = 16 + mixed_draw(world, sizes[mixed_draw(world, sizeof sizes / sizeof *sizes)]);
 	block->model = malloc(block->size);
@@ -118,14 +112,23 @@ static void allocate(struct world *world, int number)
 		OK(cuMemAllocAsync(&block->at, block->size, world->streams[actor].handle));
 		break;
 	case MANAGED:
-		OK(cuMemAllocManaged(&block->at, block->size, CU_MEM_ATTACH_GLOBAL));
+		if (cuMemAllocManaged(&block->at, block->size, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS)
+			break;
+		block->kind = DEVICE;
+		OK(cuMemAlloc(&block->at, block->size)); /* the worker may map no host memory */
 		break;
 	case PINNED:
 		OK(cuMemHostAlloc(&host, block->size, CU_MEMHOSTALLOC_PORTABLE));
 		break;
-	case MAPPED:
-		OK(cuMemHostAlloc(&host, block->size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+	case MAPPED: {
+		CUresult result = cuMemHostAlloc(&host, block->size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+		if (result == CUDA_ERROR_NOT_SUPPORTED) { /* the worker may map no pinned memory */
+			block->kind = PINNED;
+			result = cuMemHostAlloc(&host, block->size, CU_MEMHOSTALLOC_PORTABLE);
+		}
+		OK(result);
 		break;
+	}
 	default:
 		CHECK((host = malloc(block->size)));
 		if (block->kind == REGISTERED)
@@ -434,18 +437,6 @@ static void *thread(void *argument)
 	return NULL;
 }
 
-static void look_at_memory(int device)
-{
-	void *host;
-	CUdeviceptr managed;
-	has_managed[device] = cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS;
-	if (has_managed[device])
-		OK(cuMemFree(managed));
-	has_mapped[device] = cuMemHostAlloc(&host, 64, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) == CUDA_SUCCESS;
-	if (has_mapped[device])
-		OK(cuMemFreeHost(host));
-}
-
 int main(int argc, char **argv)
 {
 	const char *servers = getenv("HEADRACE_SERVER");
@@ -467,7 +458,6 @@ int main(int argc, char **argv)
 		CUmodule module;
 		OK(cuDevicePrimaryCtxRetain(&mixed_contexts[i], i));
 		OK(cuCtxSetCurrent(mixed_contexts[i]));
-		look_at_memory(i);
 		OK(cuModuleLoadData(&module, test_program("double\nwrite increase\n")));
 		OK(cuModuleGetFunction(&mixed_increase[i], module, "increase"));
 		OK(cuModuleGetFunction(&mixed_write[i], module, "write"));

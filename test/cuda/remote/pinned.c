@@ -344,6 +344,54 @@ static void freed(bool shared)
 	CHECK(result == CUDA_ERROR_INVALID_VALUE);
 }
 
+static void wait_for(void *set)
+{
+	while (!__atomic_load_n((bool *)set, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void *free_memory(void *memory)
+{
+	OK(cuCtxSetCurrent(context));
+	OK(cuMemFreeHost(memory));
+	return NULL;
+}
+
+/* To end memory takes the worker a wait for work, also for work that comes after the call: that of one context while it waits for
+ * another one's. That work may wait for later copies of other memory. The pause lets the worker come to its first wait; if it does
+ * not, the test shows less. */
+static void freed_beside_later_work(void)
+{
+	CUcontext apart;
+	CUstream held, third;
+	OK(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+	OK(cuCtxCreate(&apart, NULL, 0, 0));
+	OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	for (uint32_t round = 0; round < 10; round++) {
+		bool first = false, later = false;
+		uint32_t *memory = pinned(BYTES);
+		pthread_t thread;
+		OK(cuCtxSetCurrent(apart));
+		OK(cuLaunchHostFunc(held, wait_for, &first));
+		OK(cuCtxSetCurrent(context));
+		CHECK(!pthread_create(&thread, NULL, free_memory, memory));
+		usleep(1000 << round % 5);
+		OK(cuLaunchHostFunc(stream, wait_for, &later));
+		__atomic_store_n(&first, true, __ATOMIC_RELEASE);
+		usleep(1000 << round % 5);
+		fill(other, round);
+		OK(cuMemcpyHtoDAsync(device, other, BYTES, third));
+		OK(cuStreamSynchronize(third));
+		__atomic_store_n(&later, true, __ATOMIC_RELEASE);
+		pthread_join(thread, NULL);
+		OK(cuMemcpyDtoH(host, device, BYTES));
+		expect(host, round);
+	}
+	OK(cuCtxDestroy(apart));
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamDestroy(third));
+}
+
 /* The memory outlives the context that the worker pinned it in. */
 static void after_reset(void)
 {
@@ -443,6 +491,8 @@ int main(int argc, char **argv)
 	three_streams();
 	boxes();
 	freed(shared);
+	if (shared)
+		freed_beside_later_work();
 	after_reset();
 	return 0;
 }

@@ -4,6 +4,8 @@
  *	servers all         what the list of devices is, and what works on each of them
  *	servers one         the list names only GPU 1 of the second server
  *	servers parts       small host memory is part of larger memory, which both servers share; else as death
+ *	servers refused     the second server takes no pinned memory, or little, while a host function waits for the program
+ *	servers refused-parts  the same, where small memory is part of larger memory; the second server takes 8 MB
  *	servers death       reads a line from stdin; by then the second server's worker must have been killed
  */
 #include "test/cuda/softgpu/driver.h"
@@ -483,6 +485,81 @@ static void parts(void)
 	tear_down(&places[0]);
 }
 
+static bool goes_on; /* atomic */
+
+static void wait_to_go_on(void *unused)
+{
+	(void)unused;
+	while (!__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void free_all(void *memory[], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (memory[i])
+			OK(cuMemFreeHost(memory[i]));
+}
+
+/* The context's work waits for this program until goes_on is set. */
+static CUstream hold_work(CUcontext context)
+{
+	CUstream stream;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuLaunchHostFunc(stream, wait_to_go_on, NULL));
+	return stream;
+}
+
+static void release(CUstream stream)
+{
+	__atomic_store_n(&goes_on, true, __ATOMIC_RELEASE);
+	OK(cuStreamSynchronize(stream));
+}
+
+/* No allocation waits for the first server's work, although the second one refuses what the first one takes. */
+static void refused(void)
+{
+	static const size_t sizes[] = { 8 << 20, 100, 4 << 20 };
+	enum { N = sizeof sizes / sizeof *sizes };
+	CUcontext context[2];
+	void *memory[2 * N + 1] = { NULL };
+	for (int i = 0; i < 2; i++)
+		OK(cuDevicePrimaryCtxRetain(&context[i], i));
+	CUstream stream = hold_work(context[0]);
+	for (size_t i = 0; i < N; i++) {
+		OK(cuCtxSetCurrent(context[1]));
+		CUresult result = cuMemHostAlloc(&memory[2 * N], sizes[i], CU_MEMHOSTALLOC_DEVICEMAP);
+		CHECK(result == CUDA_ERROR_NOT_SUPPORTED || (sizes[i] == 100 && result == CUDA_SUCCESS));
+		OK(cuCtxSetCurrent(context[0]));
+		OK(cuMemHostAlloc(&memory[i], sizes[i], CU_MEMHOSTALLOC_DEVICEMAP));
+		OK(cuMemHostAlloc(&memory[N + i], sizes[i], 0));
+		memset(memory[i], 1, sizes[i]);
+	}
+	release(stream);
+	free_all(memory, 2 * N + 1);
+}
+
+/* The slab of the memory that was freed is ended to make room. The wait of the driver itself, for a primary context, is left. */
+static void refused_parts(void)
+{
+	CUcontext context, apart;
+	void *memory[3] = { NULL };
+	OK(cuDevicePrimaryCtxRetain(&context, 1));
+	OK(cuCtxCreate(&apart, NULL, 0, 0));
+	OK(cuMemHostAlloc(&memory[0], 100, 0));
+	OK(cuMemFreeHost(memory[0]));
+	memory[0] = NULL;
+	CUstream stream = hold_work(apart);
+	OK(cuCtxSetCurrent(context));
+	EXPECT(cuMemHostAlloc(&memory[0], 9 << 20, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuMemHostAlloc(&memory[0], 7 << 20, CU_MEMHOSTALLOC_DEVICEMAP));
+	OK(cuMemHostAlloc(&memory[1], 7 << 20, 0));
+	OK(cuMemHostAlloc(&memory[2], 100, 0));
+	release(stream);
+	free_all(memory, 3);
+}
+
 int main(int argc, char **argv)
 {
 	OK(cuInit(0));
@@ -494,6 +571,10 @@ int main(int argc, char **argv)
 		death();
 	else if (argc == 2 && !strcmp(argv[1], "parts"))
 		parts();
+	else if (argc == 2 && !strcmp(argv[1], "refused"))
+		refused();
+	else if (argc == 2 && !strcmp(argv[1], "refused-parts"))
+		refused_parts();
 	else
 		return 2;
 	return 0;

@@ -32,6 +32,12 @@ lose_second() { # MODE: of the program
 }
 lose_second death
 
+for limit in 0 1M; do
+	HEADRACE_SESSION_PINNED=$limit remote_start_another "takes-$limit"
+	HEADRACE_SERVER=$first,$another timeout 60 "$program" refused ||
+		fail "memory that a server refuses as it takes $limit"
+done
+
 # Servers whose drivers are used as those of real GPUs, where small allocations are parts of larger memory.
 remote_stop || fail "the servers left something behind"
 rm -f "$folder/ready"
@@ -40,6 +46,8 @@ remote_start
 HEADRACE_SOFTGPU_DEVICES=2 remote_start_another parts
 first=$HEADRACE_SERVER
 lose_second parts
+HEADRACE_SESSION_PINNED=8M remote_start_another takes-8M
+HEADRACE_SERVER=$first,$another timeout 60 "$program" refused-parts || fail "larger memory that a server has no room for"
 unset HEADRACE_PLACED_MEMORY
 
 # Servers whose addresses begin at the same place.

@@ -60,7 +60,7 @@ static struct rc_wire_pinned last;
 /* Passes a descriptor and closes it. The worker's result; -1: it closed the socket. */
 static int pass_at(uint64_t named, uint64_t bytes, uint64_t address, int fd)
 {
-	struct rc_wire_pin ask = { named, bytes, address };
+	struct rc_wire_pin ask = { named, bytes, address, RC_PIN_WHOLE, 0 };
 	int error = rc_door_pass(passing, &ask, sizeof ask, fd);
 	close(fd);
 	if (error || recv(passing, &last, sizeof last, MSG_WAITALL) != (ssize_t)sizeof last)
@@ -78,7 +78,7 @@ static int pass(uint64_t named, uint64_t bytes, int fd)
 
 static int free_pinned(uint64_t named)
 {
-	struct rc_wire_pinned_free args = { named };
+	struct rc_wire_pinned_free args = { named, 0 };
 	return raw_call(&raw, ++number, RC_CALL_pinned_free, context, &args, sizeof args, NULL, 0);
 }
 
@@ -181,11 +181,59 @@ static void bounds(void)
 	CHECK(copy(rc_handle_make(RC_KIND_CONTEXT, 1000, 1), 0, 0, 0, box(1, 1, 1)) == CUDA_ERROR_INVALID_HANDLE);
 }
 
+static int try(uint64_t named, uint64_t bytes, uint64_t address)
+{
+	struct rc_wire_pin ask = { named, bytes, address, RC_PIN_TRY, 0 };
+	int fd = file(bytes, SEALS), error = rc_door_pass(passing, &ask, sizeof ask, fd);
+	close(fd);
+	CHECK(!error && recv(passing, &last, sizeof last, MSG_WAITALL) == (ssize_t)sizeof last);
+	CHECK(last.pinned == named && !(last.mapped & RC_PIN_MAPPED));
+	return last.result;
+}
+
+/* -1: the worker closed the socket. */
+static int decide(uint64_t named, uint32_t step)
+{
+	struct rc_wire_pin ask = { .pinned = named, .step = step };
+	CHECK(send(passing, &ask, sizeof ask, MSG_NOSIGNAL) == (ssize_t)sizeof ask);
+	if (recv(passing, &last, sizeof last, MSG_WAITALL) != (ssize_t)sizeof last)
+		return -1;
+	CHECK(last.pinned == named);
+	return last.result;
+}
+
+/* What was tried is there for copies and kernels only once it is kept. What is not kept leaves nothing, also in the limit. */
+static void tries(void)
+{
+	const uint64_t address = 0x123456789000, most = 14 * MEGABYTE;
+	CHECK(try(handle(31), MEGABYTE, address) == CUDA_SUCCESS);
+	CHECK(copy(handle(31), 0, 0, 0, box(1, 1, 1)) == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(decide(handle(31), RC_PIN_KEEP) == CUDA_SUCCESS && last.mapped == RC_PIN_MAPPED);
+	CHECK(copy(handle(31), 0, 0, 0, box(1, 1, 1)) == CUDA_SUCCESS);
+	CHECK(try(handle(32), MEGABYTE, address) == CUDA_ERROR_ALREADY_MAPPED);
+	CHECK(free_pinned(handle(31)) == CUDA_SUCCESS);
+	CHECK(try(handle(32), most, address) == CUDA_SUCCESS && decide(handle(32), RC_PIN_DROP) == CUDA_SUCCESS);
+	CHECK(free_pinned(handle(32)) == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(try(handle(30), most, address) == CUDA_SUCCESS);
+	CHECK(decide(handle(30), RC_PIN_KEEP) == CUDA_ERROR_INVALID_HANDLE && !last.mapped); /* which other memory has */
+	static const struct { uint64_t handle; uint32_t step; } wrong[] = {
+		{ 33, RC_PIN_WHOLE }, { 33, RC_PIN_TRY }, { 33, RC_PIN_DROP + 1 }, { 34, RC_PIN_KEEP }, { 34, RC_PIN_DROP }
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		CHECK(try(handle(33), most, address) == CUDA_SUCCESS);
+		CHECK(decide(handle((uint32_t)wrong[i].handle), wrong[i].step) == -1);
+		close(passing);
+		passing = open_passing(raw.token);
+		CHECK(passing >= 0);
+	}
+	CHECK(try(handle(33), most, address) == CUDA_SUCCESS && decide(handle(33), RC_PIN_DROP) == CUDA_SUCCESS);
+}
+
 /* A request that is not one message with one descriptor ends the socket, and nothing else. */
 static void broken_requests(void)
 {
 	static const uint8_t wrong[RC_DOOR_TOKEN_BYTES] = { 1 };
-	struct rc_wire_pin ask = { handle(40), 4096, 0 };
+	struct rc_wire_pin ask = { handle(40), 4096, 0, RC_PIN_WHOLE, 0 };
 	char byte;
 	CHECK(send(passing, &ask, sizeof ask, MSG_NOSIGNAL) == (ssize_t)sizeof ask);
 	CHECK(recv(passing, &byte, 1, 0) <= 0);
@@ -216,6 +264,7 @@ int main(void)
 	unsuitable_handles();
 	limit();
 	bounds();
+	tries();
 	broken_requests();
 	CHECK(raw_call_hello(&raw, ++number) == 0);
 	return 0;

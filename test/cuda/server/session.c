@@ -445,19 +445,19 @@ static void managed(void)
 
 static CUresult mirror_pinned(uint32_t index, uint64_t address, uint64_t bytes)
 {
-	struct rc_wire_pin args = { rc_handle_make(RC_KIND_PINNED, index, 1), bytes, address };
+	struct rc_wire_pin args = { rc_handle_make(RC_KIND_PINNED, index, 1), bytes, address, RC_PIN_WHOLE, 0 };
 	return (CUresult)raw_call(&raw, ++number, RC_CALL_pinned_mirror, 0, &args, sizeof args, NULL, 0);
 }
 
 static CUresult ask_whether_free(uint64_t address, uint64_t bytes)
 {
-	struct rc_wire_pin args = { 0, bytes, address };
+	struct rc_wire_pin args = { 0, bytes, address, RC_PIN_WHOLE, 0 };
 	return (CUresult)raw_call(&raw, ++number, RC_CALL_pinned_mirror, 0, &args, sizeof args, NULL, 0);
 }
 
 static CUresult free_pinned(uint32_t index)
 {
-	struct rc_wire_pinned_free args = { rc_handle_make(RC_KIND_PINNED, index, 1) };
+	struct rc_wire_pinned_free args = { rc_handle_make(RC_KIND_PINNED, index, 1), 0 };
 	return (CUresult)raw_call(&raw, ++number, RC_CALL_pinned_free, 0, &args, sizeof args, NULL, 0);
 }
 
