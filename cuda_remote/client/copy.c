@@ -359,11 +359,16 @@ static CUresult settle_apart(struct side *to, struct side *from, CUstream stream
 	return is_mirror_apart(from, to) ? bring_home(from, stream, asynchronous) : CUDA_SUCCESS;
 }
 
-/* True if the side is host memory, also if a server has a mirror of it. */
-static bool is_host(const struct side *side)
+/* True if the side is host memory, also if its device address is given. *mirror: and a server has a mirror of it. */
+static bool is_host(const struct side *side, bool *mirror)
 {
 	struct rc_span span;
-	return !side->device || (rc_memory_find(side->address, &span) && span.kind >= RC_MEMORY_HOST);
+	if (!side->device)
+		return true;
+	if (!rc_memory_find(side->address, &span) || span.kind < RC_MEMORY_HOST)
+		return false;
+	*mirror |= span.session != NULL;
+	return true;
 }
 
 /* Every copy comes through copy below. *asynchronous: the caller allows the copy to complete after the call; on return false also if
@@ -402,10 +407,14 @@ static CUresult issue(const struct side *to, const struct side *from, uint64_t w
 		struct rc_wire_box target = box_of(to, width, height, depth), source = box_of(from, width, height, depth);
 		return rc_peer_copy(&target, &source, stream);
 	}
-	/* CUDA makes a copy from host memory to host memory during the call. A worker makes it if one side is a mirror. */
-	if (rc_mirror_any() && is_host(to) && is_host(from))
-		*asynchronous = false;
 	struct side here = *to, there = *from;
+	bool mirror = false;
+	/* CUDA makes a copy from host memory to host memory during the call. A worker makes it if one side is a mirror. */
+	if (is_host(to, &mirror) && is_host(from, &mirror)) {
+		here.device &= mirror;
+		there.device &= mirror;
+		*asynchronous &= !mirror;
+	}
 	result = settle_apart(&here, &there, stream, asynchronous);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -578,7 +587,15 @@ CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CU
 	CUresult result = dtod_check(to, from, size);
 	if (result == CUDA_SUCCESS)
 		result = rc_capture_copy(stream, &into, &out_of, size, 1, 1, true, &captured);
-	return result == CUDA_SUCCESS && captured ? RC_ANSWERED : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	bool mirror = false;
+	struct side a = device_side(to), b = device_side(from);
+	if (!captured && is_host(&a, &mirror) && is_host(&b, &mirror)) {
+		result = copy_line(&a, &b, size, stream, true);
+		return result == CUDA_SUCCESS ? RC_ANSWERED : result;
+	}
+	return captured ? RC_ANSWERED : CUDA_SUCCESS;
 }
 
 CUresult copy_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,

@@ -203,72 +203,6 @@ static void on_fault(int number, siginfo_t *info, void *unused)
 	noted[1000] += 1;
 }
 
-static bool has_run; /* host function `late` */
-
-static void late(void *unused)
-{
-	(void)unused;
-	usleep(50000);
-	__atomic_store_n(&has_run, true, __ATOMIC_SEQ_CST);
-}
-
-static void copy_host(void *to, void *from, size_t size, unsigned form)
-{
-	CUDA_MEMCPY2D box = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to,
-			      .WidthInBytes = size, .Height = 1 };
-	switch (form) {
-	case 0:
-		OK(cuMemcpyAsync(at(to), at(from), size, stream));
-		break;
-	case 1:
-		OK(cuMemcpy2DAsync(&box, stream));
-		break;
-	case 2:
-		OK(cuMemcpyDtoHAsync(to, at(from), size, stream));
-		break;
-	default:
-		OK(cuMemcpyHtoDAsync(at(to), from, size, stream));
-	}
-}
-
-/* CUDA makes a copy from host memory to host memory during the call, also an asynchronous one: when the call returns, the earlier
- * work of the stream and the copy are complete, also for streams that do not wait for this one. So it is for mapped memory, for
- * memory that a fill has shown to be used by the device, and for pageable memory. */
-static void host_to_host(void)
-{
-	enum { SIZE = 100000, MAPPED, OTHER_MAPPED, USED, PINNED, PAGEABLE, KINDS };
-	uint8_t *memory[KINDS];
-	OK(cuMemHostAlloc((void **)&memory[MAPPED], SIZE, CU_MEMHOSTALLOC_DEVICEMAP));
-	OK(cuMemHostAlloc((void **)&memory[OTHER_MAPPED], SIZE, CU_MEMHOSTALLOC_DEVICEMAP));
-	OK(cuMemHostAlloc((void **)&memory[USED], SIZE, 0));
-	OK(cuMemsetD8(at(memory[USED]), 0, SIZE));
-	OK(cuMemHostAlloc((void **)&memory[PINNED], SIZE, 0));
-	CHECK((memory[PAGEABLE] = malloc(SIZE)));
-	uint8_t value = 0;
-	for (unsigned to = MAPPED; to < KINDS; to++)
-		for (unsigned from = MAPPED; from < KINDS; from++)
-			for (unsigned form = 0; form < 4; form++) {
-				bool device_to = to != PINNED && to != PAGEABLE, device_from = from != PINNED && from != PAGEABLE;
-				size_t size = form % 2 ? 100 : SIZE;
-				if (to == from || !(device_to || device_from) || (form == 2 && !device_from) ||
-				    (form == 3 && !device_to))
-					continue;
-				memset(memory[from], ++value, SIZE);
-				memset(memory[to], 0, SIZE);
-				has_run = false;
-				OK(cuLaunchHostFunc(stream, late, NULL));
-				copy_host(memory[to], memory[from], size, form);
-				CHECK(__atomic_load_n(&has_run, __ATOMIC_SEQ_CST));
-				CHECK(memory[to][0] == value && !memcmp(memory[to], memory[from], size));
-				memset(memory[to], 0xEE, SIZE); /* no copy comes later */
-				OK(cuStreamSynchronize(stream));
-				CHECK(memory[to][0] == 0xEE && memory[to][size - 1] == 0xEE);
-			}
-	free(memory[PAGEABLE]);
-	for (unsigned i = MAPPED; i <= PINNED; i++)
-		OK(cuMemFreeHost(memory[i]));
-}
-
 static void own_handler(void)
 {
 	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO }, before;
@@ -512,7 +446,6 @@ int main(int argc, char **argv)
 	changes_after_other_calls();
 	host_functions(false);
 	host_functions(true);
-	host_to_host();
 	own_handler();
 	attached();
 	waits();

@@ -6,6 +6,7 @@
  * other memory where the client's addresses for such memory begin. With "unmapped" a kernel gets memory that it cannot use.
  */
 #include "test/cuda/softgpu/driver.h"
+#include "test/cuda/softgpu/host_to_host.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -331,6 +332,7 @@ int main(int argc, char **argv)
 	sizes();
 	attributes();
 	copies_and_fills();
+	host_to_host(stream);
 	in_turns();
 	freed_in_use();
 	if (far && !used)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Order within and between streams, events, host functions, and synchronization. */
 #include "driver.h"
+#include "host_to_host.h"
 
 #include "cuda_remote/call_follows.h"
 
@@ -404,6 +405,14 @@ static void launches_run_whatever_follows(void)
 	OK(cuStreamDestroy(other));
 }
 
+static void copies_on_the_host_are_complete(void)
+{
+	CUstream stream;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	host_to_host(stream);
+	OK(cuStreamDestroy(stream));
+}
+
 int main(void)
 {
 	CUcontext context = start();
@@ -427,6 +436,7 @@ int main(void)
 	threads_share_a_context(context);
 	priorities_are_bounded();
 	streams_tell_what_they_are(context);
+	copies_on_the_host_are_complete();
 	OK(cuMemFreeHost(memory));
 	OK(cuDevicePrimaryCtxRelease(0));
 	return 0;

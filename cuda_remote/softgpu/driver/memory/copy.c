@@ -38,8 +38,9 @@
 /* How a destination is written. WAY_FASTER: through the cache or past it, as is measured to be faster. */
 enum way { WAY_CACHED, WAY_STREAMING, WAY_FASTER };
 
-/* SIDE_SYNC: device memory, but a synchronous call waits for the copy (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
-enum side_memory { SIDE_PAGEABLE, SIDE_PINNED, SIDE_SYNC, SIDE_DEVICE };
+/* SIDE_KEPT: pinned memory of a worker (kept_memory.h). SIDE_SYNC: device memory, but a synchronous call waits for the copy
+ * (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
+enum side_memory { SIDE_PAGEABLE, SIDE_PINNED, SIDE_KEPT, SIDE_SYNC, SIDE_DEVICE };
 
 typedef struct copy_command {
 	command_t command;
@@ -84,7 +85,7 @@ static bool side_check(const copy_side_t *side, const copy_box_t *box, bool writ
 	}
 	bool inside = extent <= found.size - (side->address - found.base);
 	bool host = found.kind == SOFTGPU_SPACE_HOST || found.kind == SOFTGPU_SPACE_REGISTERED;
-	*memory = host ? SIDE_PINNED : found.sync_memops ? SIDE_SYNC : SIDE_DEVICE;
+	*memory = host && found.kept ? SIDE_KEPT : host ? SIDE_PINNED : found.sync_memops ? SIDE_SYNC : SIDE_DEVICE;
 	if (found.kind == SOFTGPU_SPACE_REGISTERED && !inside && side->kind != COPY_DEVICE) {
 		*memory = SIDE_PAGEABLE; /* begins in registered memory and ends outside of it */
 		return true;
@@ -198,7 +199,7 @@ static void stage(copy_command_t *copy)
 static bool is_given(const copy_box_t *box, size_t bytes, enum side_memory to)
 {
 	softgpu_allocation_t found;
-	return to == SIDE_PINNED && bytes == GIVEN_PART && box->width == bytes && softgpu_space_find(box->to.address, &found) &&
+	return to == SIDE_KEPT && bytes == GIVEN_PART && box->width == bytes && softgpu_space_find(box->to.address, &found) &&
 	       found.given;
 }
 
@@ -256,9 +257,12 @@ static CUresult copy_checked(CUstream stream, const copy_box_t *box, size_t byte
 			     bool synchronous)
 {
 	bool in_order = box->source == COPY_SOURCE_STREAM, now = box->source == COPY_SOURCE_NOW;
+	/* CUDA makes a copy from host to host memory during the call. Not so between memory of workers: that is the client's managed
+	 * memory, or the client waits. */
+	synchronous |= box->source == COPY_SOURCE_API && to <= SIDE_PINNED && from <= SIDE_PINNED;
 	bool staged = from == SIDE_PAGEABLE && !synchronous && !in_order && (now || bytes <= STAGE_BYTES);
 	/* If the program may reuse the source after the call, it is read or copied aside before the call returns. */
-	staged = staged || (now && from == SIDE_PINNED);
+	staged = staged || (now && (from == SIDE_PINNED || from == SIDE_KEPT));
 	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
 		    (from == SIDE_PAGEABLE && !staged && !in_order) || (now && !staged);
 	enum way way = find_way(stream, box, bytes, to);
