@@ -38,9 +38,10 @@ struct host_place {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all versions' lists */
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct host_memory *freed; /* under memory_lock, as the next */
+static struct host_memory *freed; /* under memory_lock, as the next two */
 static size_t freed_bytes;
-#define FREED_BYTES ((size_t)64 << 20) /* if more was freed, the next version ends it */
+static bool ending;                    /* a thread ends memory */
+#define FREED_BYTES ((size_t)64 << 20) /* if more was freed, the next version has it ended */
 
 static void memory_end(struct host_memory *memory)
 {
@@ -54,7 +55,7 @@ static struct host_memory *memory_take(size_t size, CUcontext current, struct ho
 {
 	struct host_memory *found = NULL;
 	pthread_mutex_lock(&memory_lock);
-	bool full = freed_bytes > FREED_BYTES;
+	bool full = freed_bytes > (ending ? server_limit(SERVER_LIMIT_ARGUMENTS) : FREED_BYTES);
 	for (struct host_memory **at = &freed; *at;) {
 		struct host_memory *memory = *at;
 		bool fits = !found && memory->area.size == size && memory->area.pinned == current &&
@@ -72,14 +73,54 @@ static struct host_memory *memory_take(size_t size, CUcontext current, struct ho
 	return found;
 }
 
-/* The driver waits for the context's work before it ends a pinning. So what was freed is kept, up to a limit. */
+static void end_all(struct host_memory *list)
+{
+	for (struct host_memory *next; list; list = next) {
+		next = list->next;
+		memory_end(list);
+	}
+}
+
+static void *end_apart(void *list)
+{
+	/* The driver takes memory out of its list in a current context. */
+	(void)driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
+	end_all(list);
+	(void)driver.cuCtxSetCurrent(NULL);
+	pthread_mutex_lock(&memory_lock);
+	ending = false;
+	pthread_mutex_unlock(&memory_lock);
+	return NULL;
+}
+
+/* False: there is a thread that ends memory, or there can be none. */
+static bool start_end(struct host_memory *list)
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	pthread_mutex_lock(&memory_lock);
+	bool first = !ending;
+	ending = true;
+	pthread_mutex_unlock(&memory_lock);
+	if (!first)
+		return false;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	bool started = !pthread_create(&thread, &attr, end_apart, list);
+	pthread_attr_destroy(&attr);
+	pthread_mutex_lock(&memory_lock);
+	ending &= started;
+	pthread_mutex_unlock(&memory_lock);
+	return started;
+}
+
+/* The driver waits for the context's work before it ends a pinning, and that work may wait for a later call. So what was freed is
+ * kept, up to a limit, and then ended by a thread. If that thread has to wait, more is kept; up to the session's limit. */
 static struct host_memory *memory_again(size_t size, CUcontext current)
 {
 	struct host_memory *unused = NULL, *found = memory_take(size, current, &unused);
-	for (struct host_memory *next; unused; unused = next) {
-		next = unused->next;
-		memory_end(unused);
-	}
+	if (unused && !start_end(unused))
+		end_all(unused);
 	return found;
 }
 

@@ -145,6 +145,42 @@ static void host_memory(void)
 	OK(cuMemFree(device));
 }
 
+/* The worker ends memory of copies of earlier graphs when a new one needs other memory. A driver may wait for all work before it
+ * unpins memory; the call does not, as the work may wait for a later call. */
+static void made_beside_held_work(void)
+{
+	enum { LARGE = 40 << 20, OTHER = 4096 };
+	uint8_t *host = calloc(1, LARGE + OTHER);
+	CUdeviceptr device = memory_of((LARGE + OTHER) / 4), flag;
+	CUstream held, other;
+	CHECK(host);
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuMemsetD32(flag, 0, 1));
+	OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	kernel("wait"); /* loaded before a stream is held */
+	for (size_t i = 0; i < 2; i++) {
+		CUgraph graph = new_graph();
+		add_copy(graph, NULL, up(device, host, LARGE + i * OTHER));
+		OK(cuGraphExecDestroy(instantiated(graph)));
+	}
+	OK(cuCtxSynchronize());
+	hold(held, flag);
+	CUgraph graph = new_graph();
+	add_copy(graph, NULL, up(device, host, 2 * OTHER));
+	CUgraphExec exec = instantiated(graph);
+	OK(cuMemsetD32Async(flag, 1, 1, other));
+	OK(cuStreamSynchronize(held));
+	OK(cuGraphLaunch(exec, other));
+	OK(cuStreamSynchronize(other));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuStreamDestroy(other));
+	OK(cuStreamDestroy(held));
+	OK(cuMemFree(flag));
+	OK(cuMemFree(device));
+	free(host);
+}
+
 /* Copies that may run at the same time, of more bytes together than the worker asks for at a time. */
 static void many_copies(void)
 {
@@ -917,6 +953,7 @@ int main(int argc, char **argv)
 	copies_beside_a_blocked_function(true);
 	order();
 	host_memory();
+	made_beside_held_work();
 	many_copies();
 	boxes();
 	updates();
