@@ -465,21 +465,33 @@ static int meet_all(const struct adi_comm *comm, struct node_state *node)
 	return adi_node_await_all(comm, node, 0);
 }
 
-/* Waits until the rank `first` has left the barrier, which it does when it has seen the flags of all. */
+/* What a rank says in a barrier of ranks that share processors, in the slot of its flag. */
+struct turn {
+	int first;  /* the rank that leaves first, as this rank expects; -1: none. Valid with the flag */
+	int failed; /* this rank leaves with an error. Valid with `done`, if this rank leaves first */
+};
+_Static_assert(sizeof(struct turn) <= NODE_INLINE, "in the slot");
+
+static struct turn *turn_of(const struct node_state *node, int rank)
+{
+	return (struct turn *)(void *)adi_node_data(node, rank, sizeof(struct turn));
+}
+
+/* Waits until the rank `first` has left the barrier, which it does when it has seen the flags of all, or after an error. */
 static int leave_after(const struct adi_comm *comm, struct node_state *node, int first)
 {
-	int theirs, class = adi_node_await(comm, node, first, 0);
+	int class = adi_node_await(comm, node, first, 0);
 	if (class)
 		return class;
-	memcpy(&theirs, adi_node_data(node, first, sizeof theirs), sizeof theirs);
+	const struct turn *theirs = turn_of(node, first);
 	/* Two ranks that wait for each other's end would wait without end. */
-	if (theirs != first)
+	if (theirs->first != first)
 		return adi_node_await_all(comm, node, 0);
 	class = wait_for(comm, node, &node->shared->member[first].done, node->seq);
 	if (class)
 		return class;
-	/* The rank `first` leaves after an error too, and stores `broken` before: then only their flags say who has entered. */
-	if (atomic_load_explicit(&node->shared->broken, memory_order_relaxed))
+	/* Then only their flags say who has entered. */
+	if (theirs->failed)
 		return adi_node_await_all(comm, node, 0);
 	node->all_done = node->seq - 1; /* the rank `first` has seen the flags of all */
 	/* It has probably written the first data of its broadcast or scatter too. Their line comes while this rank calls that. */
@@ -491,9 +503,15 @@ static int leave_after(const struct adi_comm *comm, struct node_state *node, int
 static int meet_in_turn(const struct adi_comm *comm, struct node_state *node)
 {
 	int first = node->next_root;
-	memcpy(adi_node_data(node, comm->rank, sizeof first), &first, sizeof first);
+	struct turn *mine = turn_of(node, comm->rank);
+	*mine = (struct turn){ .first = first };
 	adi_node_publish(comm, node, 0);
-	return first < 0 || first == comm->rank ? adi_node_await_all(comm, node, 0) : leave_after(comm, node, first);
+	if (first >= 0 && first != comm->rank)
+		return leave_after(comm, node, first);
+	int class = adi_node_await_all(comm, node, 0);
+	if (class)
+		mine->failed = 1;
+	return class;
 }
 
 int adi_node_barrier(struct adi_comm *comm)

@@ -2,7 +2,7 @@
 /*
  * Blocking collectives whose counts disagree, among ranks that share a segment. No rank may wait without end, at least one rank
  * returns MPI_ERR_TRUNCATE (unless a rank counts no data), all others MPI_SUCCESS or MPI_ERR_TRUNCATE, and the collectives after it
- * work.
+ * work. A barrier in which a rank calls another collective does not succeed before all ranks have called it.
  */
 #include "../check_mpi.h"
 
@@ -98,6 +98,29 @@ static void disagree(const char *name, int odd, int usual)
 	works();
 }
 
+/* If ranks share processors, rank 0, the root of the broadcast behind the last barrier, leaves the barrier first. It gets an error,
+ * as rank 1 calls an allreduce. So its end must not tell the last rank that rank 2 has entered. Rank 2 enters when the last rank has
+ * left. */
+static void disagree_in_barrier(void)
+{
+	long value = 1, sum;
+	int class, told = MPI_ERR_TRUNCATE, last = ranks - 1;
+	for (int i = 0; i < 5; i++) {
+		CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+		CHECK(MPI_Bcast(&value, 1, MPI_LONG, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
+	}
+	if (rank == 2)
+		MPI_Recv(&told, 1, MPI_INT, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (rank == 1)
+		class = MPI_Allreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+	else
+		class = MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == last)
+		MPI_Send(&class, 1, MPI_INT, 2, 0, MPI_COMM_WORLD);
+	CHECK(class == MPI_ERR_TRUNCATE && told == MPI_ERR_TRUNCATE);
+	works();
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const names[] = {
@@ -121,6 +144,8 @@ int main(int argc, char **argv)
 			for (int b = 0; b < SIZES; b++)
 				if (a != b)
 					disagree(names[name], sizes[a], sizes[b]);
+	if (ranks > 3)
+		disagree_in_barrier();
 	free(out);
 	free(in);
 	MPI_Finalize();
