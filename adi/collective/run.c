@@ -12,16 +12,35 @@ static void note_error(struct adi_schedule *schedule, int class)
 		schedule->class = class;
 }
 
-/* ---- messages ---- */
+/* ---- messages that tell of an error ----
+ * Their length differs from the one that the receiver expects: schedule.h. */
 
-/* The length that tells the receiver that a rank has died: see schedule.h. */
-static void send_poison(struct adi_request *request, const struct schedule_place *place, const struct schedule_step *step)
+/* If the counts of the ranks disagree, the receiver may expect another length than the sender believes. So after an error that is
+ * no death, the length is one that data seldom have. */
+#define ERROR_BYTES 1021
+#define ERROR_BYTES_ELSE 1019
+
+static size_t bytes_of_death(bool expects_some)
 {
-	static const char poison;
-	bool some = step->count > 0 && step->type->size > 0;
-	adi_message_send(request, place->comm, place->comm->context + 1, step->rank, place->tag, &poison, some ? 0 : 1,
+	return expects_some ? 0 : 1;
+}
+
+static size_t bytes_of_error(MPI_Count expected)
+{
+	return expected == ERROR_BYTES ? ERROR_BYTES_ELSE : ERROR_BYTES;
+}
+
+static void send_poison(struct adi_request *request, const struct schedule_place *place, const struct schedule_step *step,
+			int class)
+{
+	static const char poison[ERROR_BYTES];
+	MPI_Count expected = step->count * step->type->size;
+	size_t bytes = class == MPI_ERR_PROC_ABORTED ? bytes_of_death(expected > 0) : bytes_of_error(expected);
+	adi_message_send(request, place->comm, place->comm->context + 1, step->rank, place->tag, poison, (MPI_Count)bytes,
 			 adi_type_byte, ADI_SEND_STANDARD);
 }
+
+/* ---- messages ---- */
 
 static void begin_message(struct adi_schedule *schedule, const struct schedule_step *step)
 {
@@ -30,8 +49,8 @@ static void begin_message(struct adi_schedule *schedule, const struct schedule_s
 	uint32_t context = place->comm->context + 1;
 	if (step->kind == STEP_RECEIVE)
 		adi_message_receive(request, place->comm, context, step->rank, place->tag, step->buf, step->count, step->type);
-	else if (schedule->class == MPI_ERR_PROC_ABORTED)
-		send_poison(request, place, step);
+	else if (schedule->class)
+		send_poison(request, place, step, schedule->class);
 	else
 		adi_message_send(request, place->comm, context, step->rank, place->tag, step->buf, step->count, step->type,
 				 ADI_SEND_STANDARD);
@@ -45,8 +64,7 @@ static int class_of_message(const struct adi_request *request)
 		return request->class;
 	if (request->bytes == request->capacity)
 		return MPI_SUCCESS;
-	/* send_poison sends no byte, or one byte if the receiver expects none. */
-	return request->bytes == (request->capacity == 0) ? MPI_ERR_PROC_ABORTED : MPI_ERR_TRUNCATE;
+	return request->bytes == bytes_of_death(request->capacity > 0) ? MPI_ERR_PROC_ABORTED : MPI_ERR_TRUNCATE;
 }
 
 /* Ends the complete messages at the front of the round. Returns whether all are complete. */
@@ -147,8 +165,8 @@ static int error_text(const struct adi_schedule *schedule, int class)
 	case MPI_SUCCESS: return class;
 	case MPI_ERR_PROC_ABORTED: return adi_error(class, "a process of communicator %s has ended", adi_comm_text(comm));
 	case MPI_ERR_TRUNCATE:
-		return adi_error(class, "a message does not have the length that its receiver expects; counts and datatypes of all "
-				 "processes of communicator %s must agree", adi_comm_text(comm));
+		return adi_error(class, "a message does not have the length that its receiver expects: counts and datatypes of the "
+				 "processes of communicator %s do not agree, or another process has told of an error", adi_comm_text(comm));
 	default: return adi_error(class, "a message between processes of communicator %s has failed", adi_comm_text(comm));
 	}
 }

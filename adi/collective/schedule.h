@@ -8,9 +8,10 @@
  * a schedule holds references to types, op and communicator.
  *
  * A message has exactly as many bytes as its receive asks for; a shorter one is an error. After an error a schedule goes on
- * without its local steps, so that no other rank waits for it in vain, and completes with the class of the first error. If a
- * rank has died (MPI_ERR_PROC_ABORTED), the messages that it sends from then on have the wrong length (none instead of some
- * bytes, one byte instead of none), and their receivers fail with the same class.
+ * without its local steps, so that no other rank waits for it in vain, and completes with the class of the first error. The
+ * messages that it sends from then on have no data, but a length that their receivers do not expect, so that no rank takes wrong
+ * data for right ones. If a rank has died (MPI_ERR_PROC_ABORTED), they have no byte instead of some, or one byte instead of none,
+ * and their receivers fail with the same class. After another error their receivers fail with MPI_ERR_TRUNCATE.
  *
  * All functions that add a step may fail for lack of memory; the schedule remembers it and adi_schedule_* returns MPI_ERR_NO_MEM
  * when it is run. So builders need no checks.

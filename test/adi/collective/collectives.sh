@@ -6,6 +6,7 @@ need_mpirun
 with_ranks "1 2 3 5" collective/collectives
 with_ranks "1 2 4" collective/schedules
 with_ranks "1 2 5" collective/sequences
+with_ranks "2 3 4 5" collective/told
 for n in 2 4; do
 	HEADRACE_TRANSPORT=shm ranks "$n" "$programs/collective/disagree" || fail "disagree, $n ranks"
 done

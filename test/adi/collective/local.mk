@@ -3,7 +3,8 @@
 
 EXTRA_DIST += %D%/kinds.h %D%/reference.h
 check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/crowded %D%/direct %D%/disagree %D%/disagree_late \
-	%D%/gathers %D%/neighbors %D%/orders %D%/rounds %D%/schedules %D%/sequences %D%/two_level %D%/uneven
+	%D%/gathers %D%/neighbors %D%/orders %D%/rounds %D%/schedules %D%/sequences %D%/told %D%/two_level \
+	%D%/uneven
 %C%_alltoalls_CPPFLAGS = $(adi_cppflags)
 %C%_alltoalls_LDADD = adi/libmpi_abi.la
 %C%_collectives_CPPFLAGS = $(adi_cppflags)
@@ -28,6 +29,8 @@ check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/crowded %D%/direct %D%/disag
 %C%_schedules_LDADD = adi/libmpi_abi.la
 %C%_sequences_CPPFLAGS = $(adi_cppflags)
 %C%_sequences_LDADD = adi/libmpi_abi.la
+%C%_told_CPPFLAGS = $(adi_cppflags)
+%C%_told_LDADD = adi/libmpi_abi.la
 %C%_two_level_CPPFLAGS = $(adi_cppflags)
 %C%_two_level_LDADD = adi/libmpi_abi.la
 %C%_uneven_CPPFLAGS = $(adi_cppflags)
