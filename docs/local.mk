@@ -23,4 +23,5 @@ dist_figures_DATA = \
 	%D%/figures/peer_latency.png \
 	%D%/figures/sweep_depth.png %D%/figures/sweep_qps.png
 EXTRA_DIST += %D%/figures
-EXTRA_DIST += adi/README.md bench/README.md ch3/README.md ib/README.md rdma_channel/README.md test/README.md
+EXTRA_DIST += adi/README.md bench/README.md ch3/README.md ib/README.md rdma_channel/README.md rdma_channel/shm/README.md \
+	test/README.md

@@ -25,7 +25,10 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/in_place.c \
 	rdma_channel/iov.h \
 	rdma_channel/listen.c rdma_channel/pacing.c rdma_channel/pacing.h \
-	rdma_channel/shm/shm.c rdma_channel/shm/near.h rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
+	rdma_channel/shm/shm.c rdma_channel/shm/conn.c rdma_channel/shm/conn.h \
+	rdma_channel/shm/put.c rdma_channel/shm/offer.c rdma_channel/shm/get.c rdma_channel/shm/in_place.c \
+	rdma_channel/shm/near.c rdma_channel/shm/near.h rdma_channel/shm/sleep.c \
+	rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
 	rdma_channel/shm/segment.c rdma_channel/shm/segment.h \
 	rdma_channel/shm/numa.c rdma_channel/shm/numa.h \
 	rdma_channel/remote_access.c rdma_channel/remote_access.h \

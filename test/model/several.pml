@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Model of several offers under way over shared memory (rdma_channel/shm/single.h, single.c, their callers in shm.c), for
- * spin: one direction, a process that puts and one that gets. How the two sides copy one offer is in single.pml; here the
+ * Model of several offers under way over shared memory (rdma_channel/shm/single.h, single.c; put.c, offer.c, and get.c call
+ * them), for spin: one direction, a process that puts and one that gets. How both sides copy one offer is in single.pml; here the
  * receiver copies it. Memory is sequentially consistent here.
  *
  * The sender puts units of a stream for ever: two units as one offer, or one unit as a record of the ring. Up to OFFERS

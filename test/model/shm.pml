@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Model of the shared-memory ring (rdma_channel/shm/ring.h, shm.c) and of going to sleep beside it (barrier.h,
+ * Model of the shared-memory ring (rdma_channel/shm/ring.h, put.c, get.c, sleep.c) and of going to sleep beside it (barrier.h,
  * transport.h, events.c), for spin. One direction: a process that puts and one that gets; the other direction is the
  * same again and shares nothing with it but the stream that wakes, where a wake-up too many does no harm. A line here is a
  * pair of lines in C (SHM_PAIR): header words are stored and looked for only in the first line of a pair. Lines that stay

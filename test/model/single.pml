@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Model of single copy over shared memory (rdma_channel/shm/single.h, single.c, their callers in shm.c), for spin: one
- * direction, a process that puts and one that gets, one offer at a time; several.pml has several. `offered` here is the
- * part of `taken_up` that concerns this offer. The ring is a queue here, as shm.pml has it with its room and the
+ * Model of single copy over shared memory (rdma_channel/shm/single.h, single.c; put.c, offer.c, and get.c call them),
+ * for spin: one direction, a process that puts and one that gets, one offer at a time; several.pml has several. `offered`
+ * here is the part of `taken_up` that concerns this offer. The ring is a queue here, as shm.pml has it with its room and the
  * receiver's sleep; a receiver with an offer under way does not sleep. The sender's sleep until the answer is here.
  *
  * The sender puts pieces of UNITS units for ever, or closes, or never calls again, at any point between two turns of a
