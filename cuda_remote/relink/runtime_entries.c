@@ -6,6 +6,8 @@
 #include <string.h>
 
 static const char mark[] = "__cudaRegisterFatBinary";
+/* nvcc links this one into every object, also if the object has no kernels to register. */
+static const char mark_without_kernels[] = "__cudaUnregisterFatBinary";
 
 /* CUDA 13 has removed these functions. Every earlier runtime has the first, and of these only CUDA 12 has the second. */
 static const char removed[] = "cudaThreadExit", added_12[] = "cudaGetDeviceProperties_v2";
@@ -100,8 +102,11 @@ enum runtime_presence runtime_entries_presence(const elf_file_t *file)
 		return RUNTIME_PRESENT;
 	if (!elf_file_has_section(file, ".nvFatBinSegment"))
 		return has_runtime_text(file) ? RUNTIME_BARE : RUNTIME_ABSENT;
-	/* An object with kernels that does not import the mark calls a function of its own. */
-	return look_for(file, SHT_DYNSYM, mark) == MARK_IMPORTED ? RUNTIME_ABSENT : RUNTIME_STRIPPED;
+	/* An object that nvcc has linked and that imports neither function has functions of its own. */
+	return look_for(file, SHT_DYNSYM, mark) == MARK_IMPORTED ||
+			       look_for(file, SHT_DYNSYM, mark_without_kernels) == MARK_IMPORTED ?
+		       RUNTIME_ABSENT :
+		       RUNTIME_STRIPPED;
 }
 
 /*

@@ -90,10 +90,13 @@ refused "libstripped.so has NVIDIA's static CUDA runtime and is stripped" "$buil
 [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one message about libstripped.so"
 # Without kernels it may be loaded and not used: a warning. Python's cuda.bindings has such modules.
 compile libplain.so -shared -Xcompiler -fPIC "$here/plain.c"
+compile libplain_shared.so -cudart shared -shared -Xcompiler -fPIC "$here/plain.c"
 export HEADRACE_LOG=warn
-run local "$build/test/cuda/relink/opens" "$work/libplain.so" plain_doubled >"$work/out" 2>"$work/err" ||
-	fail "opens libplain.so: $(cat "$work/out")"
-[ ! -s "$work/err" ] || fail "opens libplain.so: a message"
+for name in plain plain_shared; do
+	run local "$build/test/cuda/relink/opens" "$work/lib$name.so" plain_doubled >"$work/out" 2>"$work/err" ||
+		fail "opens lib$name.so: $(cat "$work/out")"
+	[ ! -s "$work/err" ] || fail "opens lib$name.so: a message"
+done
 strip -R .nvFatBinSegment -o "$work/libbare.so" "$work/libplain.so"
 refused "libbare.so has NVIDIA's static CUDA runtime and is stripped" "$build/test/cuda/relink/opens" \
 	"$work/libbare.so" plain_doubled
