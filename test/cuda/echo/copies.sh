@@ -9,7 +9,6 @@ calls=12 seed=20261127
 remote_start
 timeout 600 "$build/test/cuda/echo/copies" "$driver" "$build/cuda_remote/client/.libs/libcuda.so.1" "$calls" "$((seed))" || fail "over shared memory"
 remote_stop || fail "the daemon does not end"
-rm "$folder/ready"
 free_ports
 export HEADRACE_TRANSPORT=tcp
 remote_start --listen=127.0.0.1:$port

@@ -17,7 +17,6 @@ run() { # WHAT
 remote_start
 run "shared memory"
 remote_stop || fail "the daemon does not end"
-rm "$folder/ready"
 free_ports
 export HEADRACE_TRANSPORT=tcp
 remote_start --listen=127.0.0.1:$port

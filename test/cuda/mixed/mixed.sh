@@ -14,31 +14,18 @@ run() { # WHAT PROGRAM [SETTING...]
 		fail "$1, seed $seed, $sequences sequences"
 }
 
-next() {
-	remote_stop || fail "something is left"
-	rm -f "$folder"/ready "$folder"/*.ready
-}
-
 run "in the own process" mixed_local HEADRACE_SOFTGPU_DEVICES=3
 HEADRACE_SOFTGPU_DEVICES=3 remote_start
 run "one server" mixed
-next
+remote_stop || fail "something is left"
 remote_start
 list=$HEADRACE_SERVER
 remote_start_another second
 list=$list,$another
 HEADRACE_SESSION_PINNED=0 remote_start_another third
 run "three servers" mixed HEADRACE_SERVER=$list,$another
-next
+remote_stop || fail "something is left"
 [ "${HEADRACE_TEST_LONG:-0}" != 0 ] || exit 0
-export HEADRACE_TRANSPORT=tcp
-free_ports 3
-remote_start --listen=127.0.0.1:$port
-list=127.0.0.1:$port
-for each in second third; do
-	port=$((port + 1))
-	remote_start_another $each --listen=127.0.0.1:$port
-	list=$list,127.0.0.1:$port
-done
-run "three servers over TCP" mixed HEADRACE_SERVER=$list
+remote_start_several_by_tcp 3
+run "three servers over TCP" mixed
 exit 0

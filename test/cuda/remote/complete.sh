@@ -12,6 +12,5 @@ both() { # WHAT
 }
 
 both "mapped"
-rm "$folder/ready"
 port=$((port + 1))
 HEADRACE_SESSION_PINNED=0 HEADRACE_STAGING=1M both "not mapped, few bytes kept"

@@ -10,12 +10,7 @@ rounds=${HEADRACE_TEST_ROUNDS:-$([ -n "${HEADRACE_TEST_LONG:-}" ] && echo 1000 |
 for transport in ${HEADRACE_TEST_DELAYS:-shm tcp}; do
 	for plan in seed=$RANDOM,delay=12 seed=$RANDOM,delay=4,refuse=20,shorten=2,spurious=10; do
 		export HEADRACE_TRANSPORT=$transport HR_FAULTS=$plan
-		remote_start
-		list=$HEADRACE_SERVER
-		remote_start_another second
-		list=$list,$another
-		remote_start_another third
-		export HEADRACE_SERVER=$list,$another
+		remote_start_several 3
 		for size in 64 1; do
 			times=$((size == 64 ? rounds : 10 * rounds))
 			timeout $((400 + times * 200)) "$build/test/cuda/remote/delays" $times $size 2>"$folder/err" ||
@@ -24,7 +19,6 @@ for transport in ${HEADRACE_TEST_DELAYS:-shm tcp}; do
 		done
 		grep -a 'no transport in common' "$folder/log" && fail "$transport: workers looked for each other in the wrong place"
 		remote_stop || fail "something is left"
-		rm -f "$folder"/ready "$folder"/second* "$folder"/third* "$folder/log"
 		unset HEADRACE_SERVER
 	done
 done

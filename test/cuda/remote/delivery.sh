@@ -14,7 +14,6 @@ both() {
 
 both ""
 remote_stop || fail "something is left"
-rm "$folder/ready"
 port=$((port + 1))
 export HEADRACE_STAGING=1M
 both ", few bytes kept"

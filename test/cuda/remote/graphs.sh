@@ -14,20 +14,16 @@ all=$(grep -c 'call [0-9]* [a-zA-Z_]' "$folder/calls")
 # Start, allocation, fill, load, instantiation, the copy at the end, frees: fewer than 20.
 [ "$all" -lt 120 ] || fail "the program sent $all calls for 100 launches"
 remote_stop || fail "the daemon does not end"
-rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start
 timeout 120 "$build/test/cuda/remote/graph_memory" driver || exit 1
 remote_stop || fail "the daemon does not end"
-rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=2 remote_start
 timeout 120 "$build/test/cuda/remote/graph_memory" pages || exit 1
 remote_stop || fail "the daemon does not end"
-rm "$folder/ready"
 
 # Two GPUs without access to each other's memory.
 for placed in 0 1 2; do
 	HEADRACE_PLACED_MEMORY=$placed HEADRACE_SOFTGPU_DEVICES=2 remote_start
 	timeout 120 "$build/test/cuda/remote/graphs" two || fail "copies between two GPUs, HEADRACE_PLACED_MEMORY=$placed"
 	remote_stop || fail "the daemon does not end"
-	rm "$folder/ready"
 done

@@ -8,7 +8,6 @@
 run() {
 	local what=$1 staged=$2 made
 	shift 2
-	rm -f "$folder/ready"
 	# shellcheck disable=SC2163 # each argument is NAME=VALUE
 	[ $# = 0 ] || export "$@"
 	remote_start

@@ -9,7 +9,7 @@
  *	ipc open FILE RESULT      opens the handle, and expects this number
  */
 #define _GNU_SOURCE /* memfd_create */
-#include "test/cuda/softgpu/driver.h"
+#include "test/cuda/softgpu/line.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -20,21 +20,6 @@
 #include <unistd.h>
 
 enum { WORDS = 1000, ROUNDS = 200, MIB = 1 << 20, DEADLINE_S = 60 };
-
-static void say(int line, const void *what, size_t bytes)
-{
-	CHECK(write(line, what, bytes) == (ssize_t)bytes);
-}
-
-static void hear(int line, void *what, size_t bytes)
-{
-	char *to = what;
-	for (size_t got = 0; got < bytes;) {
-		ssize_t more = read(line, to + got, bytes - got);
-		CHECK(more > 0);
-		got += (size_t)more;
-	}
-}
 
 static void expect_words(CUdeviceptr from, uint32_t first)
 {

@@ -8,20 +8,16 @@ remote_start --listen=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/ipc" || fail "over a Unix socket"
 HEADRACE_SERVER=127.0.0.1:$port HEADRACE_TRANSPORT=tcp timeout 120 "$build/test/cuda/remote/ipc" || fail "over tcp"
 remote_stop || exit 1
-rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=2 remote_start
 timeout 120 "$build/test/cuda/remote/ipc" || fail "memory placed by virtual memory management"
 remote_stop || exit 1
-rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start
 timeout 120 "$build/test/cuda/remote/ipc" || fail "at addresses of the driver"
 remote_stop || exit 1
-rm "$folder/ready"
 remote_start --gpu-memory=16M
 timeout 120 "$build/test/cuda/remote/ipc" quota || fail "with a quota"
 timeout 120 "$build/test/cuda/remote/ipc" charged || fail "descriptors with a quota"
 remote_stop || exit 1
-rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=2 remote_start --gpu-memory=16M
 timeout 120 "$build/test/cuda/remote/ipc" small || fail "small allocations with a quota"
 remote_stop || exit 1

@@ -6,15 +6,10 @@ trials=${HEADRACE_TEST_TRIALS:-$([ -n "${HEADRACE_TEST_LONG:-}" ] && echo 300 ||
 seed=${HEADRACE_TEST_SEED:-1}
 for transport in shm tcp; do
 	export HEADRACE_TRANSPORT=$transport
-	remote_start
-	list=$HEADRACE_SERVER
-	remote_start_another second
-	list=$list,$another
-	remote_start_another third
-	HEADRACE_SERVER=$list,$another "$build/test/cuda/remote/killed" "$seed" "$trials" "${others[0]}" 2>"$folder/err" ||
+	remote_start_several 3
+	"$build/test/cuda/remote/killed" "$seed" "$trials" "${others[0]}" 2>"$folder/err" ||
 		fail "$transport: $(tail -n 30 "$folder/err")"
 	remote_stop || fail "something is left"
-	rm -f "$folder"/ready "$folder"/*.ready
 	unset HEADRACE_SERVER
 done
 exit 0

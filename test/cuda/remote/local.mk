@@ -116,7 +116,10 @@ $(OTHER)/wire.txt: $(OTHER)/table $(HR_CALL_INPUTS)
 $(OTHER)/build.c: cuda_remote/door/build.py $(OTHER)/wire.txt $(DOOR_BUILD_INPUTS)
 	$(AM_V_GEN)here=`pwd` && cd $(srcdir) && $(PYTHON) -B cuda_remote/door/build.py "$$here/$(OTHER)/wire.txt" \
 		$(DOOR_BUILD_INPUTS) > "$$here/$@.new" && cd "$$here" && mv $@.new $@
-test_cuda_remote_peer_SOURCES = test/cuda/remote/peer.c test/cuda/softgpu/driver.h
+test_cuda_remote_peer_SOURCES = test/cuda/remote/peer.c test/cuda/remote/peer.h test/cuda/remote/peer_arrays.c \
+	test/cuda/remote/peer_death.c test/cuda/remote/peer_default_streams.c test/cuda/remote/peer_drivers.c \
+	test/cuda/remote/peer_host_memory.c test/cuda/remote/peer_order.c test/cuda/remote/peer_places.c \
+	test/cuda/remote/peer_shapes.c test/cuda/softgpu/driver.h
 test_cuda_remote_peer_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_peer_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_killed_SOURCES = test/cuda/remote/killed.c test/cuda/softgpu/driver.h

@@ -23,7 +23,6 @@ for how in pinned registered; do
 done
 remote_stop
 # Without the kernel's help all pages are compared.
-rm "$folder/ready"
 export HEADRACE_MANAGED_SCAN=0
 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
@@ -32,19 +31,16 @@ timeout 120 "$build/test/cuda/remote/mapped" far || fail "mapped memory, all com
 timeout 120 "$build/test/cuda/remote/managed_far" ${HEADRACE_TEST_LONG:+2000} || fail "managed memory of another host, all compared"
 remote_stop
 unset HEADRACE_MANAGED_SCAN
-rm "$folder/ready"
 HEADRACE_SESSION_PINNED=16M remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 60 "$build/test/cuda/remote/managed" far-limited || fail "a worker with little memory for twins"
 remote_stop
 # Without memory for twins there is none,
-rm "$folder/ready"
 HEADRACE_SESSION_PINNED=0 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 60 "$build/test/cuda/remote/managed" refused || fail "a worker without memory for twins"
 remote_stop
 # With memory that the worker's processors cannot read, kernels find the changed pages and store changes.
-rm "$folder/ready"
 double=$driver driver=$build/cuda_remote/softgpu/.libs/libcuda.so
 export HEADRACE_TEST_PTX=1
 HEADRACE_PLACED_MEMORY=2 remote_start --listen=127.0.0.1:$port
@@ -56,7 +52,6 @@ remote_stop
 driver=$double
 unset HEADRACE_TEST_PTX
 # There is none with a driver that chooses addresses.
-rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 60 "$build/test/cuda/remote/managed" refused || fail "a driver that chooses addresses"

@@ -5,13 +5,11 @@
 remote_start
 timeout 60 "$build/test/cuda/remote/mapped" mapped || fail "memory that kernels use"
 remote_stop
-rm "$folder/ready"
 
 # Small allocations are parts of larger memory.
 HEADRACE_PLACED_MEMORY=2 remote_start
 timeout 60 "$build/test/cuda/remote/mapped" mapped || fail "memory that kernels use, in larger memory"
 remote_stop
-rm "$folder/ready"
 
 # The client draws the place of its addresses, in units of 2 MiB from 16 TiB on: here a place that the worker's software GPU
 # has reserved for itself.
@@ -22,6 +20,5 @@ LD_PRELOAD="$sanitizer$build/test/cuda/remote/.libs/drawn.so" DRAWN=$((16 << 19)
 	timeout 60 "$build/test/cuda/remote/mapped" occupied 2>"$folder/drawn" || fail "addresses that are in use: $(cat "$folder/drawn")"
 grep -q drawn "$folder/drawn" || fail "the client did not draw its addresses"
 remote_stop
-rm "$folder/ready"
 HEADRACE_SESSION_PINNED=0 remote_start
 timeout 60 "$build/test/cuda/remote/mapped" refused || fail "memory that kernels cannot use"

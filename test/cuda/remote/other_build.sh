@@ -19,7 +19,6 @@ run same
 HEADRACE_LOG=info run same
 ! grep -q 'another build' "$folder/err" || fail "a server of this build: $(cat "$folder/err")"
 remote_stop || fail "the first server does not end"
-rm -f "$folder/ready"
 
 headraced=$other
 remote_start
@@ -28,7 +27,6 @@ check_log
 grep -q "another build of Headrace: 2 of this build's calls are not supported, the first is cuCtxSetCacheConfig" "$folder/err" ||
 	fail "the log does not name the difference: $(cat "$folder/err")"
 remote_stop || fail "the other server does not end"
-rm -f "$folder/ready"
 
 # With a key, the list of calls is authenticated.
 if "$other" --make-key="$key" 2>"$folder/err"; then

@@ -36,13 +36,11 @@ death "${program}_graphs"
 
 # Three GPUs of one server.
 remote_stop || fail "something is left"
-rm -f "$folder"/ready "$folder"/*.ready
 HEADRACE_SOFTGPU_DEVICES=3 remote_start
 timeout 60 "$program" defaults || fail "default streams of GPUs of one server"
 
 # Two GPUs of the second server, then three servers. The client has no part in the order of the streams once it has sent the calls.
 remote_stop || fail "something is left"
-rm -f "$folder"/ready "$folder"/*.ready
 HEADRACE_SOFTGPU_DEVICES=1 remote_start
 list=$HEADRACE_SERVER
 HEADRACE_SOFTGPU_DEVICES=2 remote_start_another second
@@ -73,52 +71,34 @@ exec 4>&-
 
 # Servers that are reached over TCP, as those of other hosts: small copies to them are sent before their stream has come to them.
 remote_stop || fail "something is left"
-rm -f "$folder"/ready "$folder"/*.ready
-free_ports 3
-remote_start --listen=127.0.0.1:$port
-list=127.0.0.1:$port
-for each in second third; do
-	port=$((port + 1))
-	remote_start_another $each --listen=127.0.0.1:$port
-	list=$list,127.0.0.1:$port
-done
-HEADRACE_SERVER=$list HEADRACE_TRANSPORT=tcp timeout 240 "$program" source || fail "a source that changes"
+remote_start_several_by_tcp 3
+timeout 240 "$program" source || fail "a source that changes"
+unset HEADRACE_TRANSPORT
 
 # Drivers that wait for all streams before they allocate or pin memory or load code.
 remote_stop || fail "something is left"
-rm -f "$folder"/ready "$folder"/*.ready
 { printf '\1'; head -c 4095 /dev/zero; } >"$folder/refusing"
 export HEADRACE_TEST_REFUSING=$folder/refusing
 plain=$driver
 driver=$build/test/cuda/remote/.libs/refusing.so
-remote_start
-list=$HEADRACE_SERVER
-remote_start_another second
-list=$list,$another
-remote_start_another third
+remote_start_several 3
 for version in hybrid 2b 3a 3b; do
-	HEADRACE_PEER=$version HEADRACE_SERVER=$list,$another timeout 100 "$program" waiting ||
+	HEADRACE_PEER=$version timeout 100 "$program" waiting ||
 		fail "drivers that wait for streams, HEADRACE_PEER=$version"
 done
 
 # Drivers whose streams share a hardware queue.
 remote_stop || fail "something is left"
-rm -f "$folder"/ready "$folder"/*.ready
 { printf '\0\0\0\0\1'; head -c 4091 /dev/zero; } >"$folder/refusing"
-remote_start
-list=$HEADRACE_SERVER
-remote_start_another second
-list=$list,$another
-remote_start_another third
+remote_start_several 3
 for version in hybrid 2a 2b 3b client; do
-	HEADRACE_PEER=$version HEADRACE_SERVER=$list,$another timeout 100 "$program" queues ||
+	HEADRACE_PEER=$version timeout 100 "$program" queues ||
 		fail "drivers whose streams share a queue, HEADRACE_PEER=$version"
 done
 driver=$plain
 
 # One server sends its bytes later than another server, which copies to the same memory afterwards.
 remote_stop || fail "something is left"
-rm -f "$folder"/ready "$folder"/*.ready
 export HEADRACE_TRANSPORT=tcp
 plain=$headraced
 headraced=$build/test/cuda/remote/headraced-faults

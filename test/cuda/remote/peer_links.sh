@@ -9,15 +9,6 @@ links=$build/test/cuda/remote/peer_links
 free_ports 3
 ports=$port
 
-start_three() {
-	remote_start
-	list=$HEADRACE_SERVER
-	remote_start_another second
-	list=$list,$another
-	remote_start_another third
-	export HEADRACE_SERVER=$list,$another
-}
-
 # With a key, over TCP: $HEADRACE_SERVER names them.
 start_three_by_tcp() {
 	local i list=
@@ -38,7 +29,7 @@ start_three_by_tcp() {
 # Ends the daemons and forgets their files.
 stop_three() {
 	remote_stop || fail "something is left"
-	rm -f "$folder"/ready "$folder"/second* "$folder"/third* "$folder/log"
+	rm -f "$folder/log"
 	unset HEADRACE_KEY_FILE HEADRACE_SERVER
 }
 
@@ -67,7 +58,7 @@ midway() { # kills the second server's worker while it copies
 # ---- within a host
 
 export HEADRACE_LOG=info
-start_three
+remote_start_several 3
 export HEADRACE_LOG=warn
 for version in 1 2a 2b 4a 4b; do
 	copies $version
@@ -84,7 +75,7 @@ stop_three
 
 # ---- workers that may hold little memory
 
-HEADRACE_STAGING=1M start_three
+HEADRACE_STAGING=1M remote_start_several 3
 for version in 2b 4a 4b hybrid; do
 	copies $version
 done

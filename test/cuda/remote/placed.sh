@@ -27,19 +27,16 @@ timeout 120 "$program" one || fail "after a client was killed"
 remote_stop || fail "the server left something behind"
 
 # A driver that does not know the worker's private interface, but virtual memory management.
-rm -f "$folder/ready"
 HEADRACE_PLACED_MEMORY=2 remote_start
 timeout 120 "$program" one || fail "placed by virtual memory management"
 remote_stop || fail "the server left something behind"
 
 # A driver that chooses the addresses itself.
-rm -f "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start
 timeout 120 "$program" driver || fail "addresses chosen by the driver"
 remote_stop || fail "the server left something behind"
 
 # Servers whose own memory begins at one place, and a program that has memory there too.
-rm -f "$folder/ready"
 export HEADRACE_SOFTGPU_BASE=32768G
 remote_start
 remote_start_another second

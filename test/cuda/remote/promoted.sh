@@ -5,7 +5,6 @@
 remote_start
 timeout 60 "$build/test/cuda/remote/promoted" registered || fail "registered memory on this host"
 remote_stop
-rm "$folder/ready"
 export HEADRACE_TRANSPORT=tcp
 free_ports
 for scan in 1 0; do
@@ -27,7 +26,6 @@ for scan in 1 0; do
 			fail "a kernel that waits in vain is not named: $(cat "$folder/said")"
 	}
 	remote_stop
-	rm "$folder/ready"
 done
 unset HEADRACE_MANAGED_SCAN
 free_ports 2
@@ -38,7 +36,6 @@ HEADRACE_SERVER=127.0.0.1:$port,127.0.0.1:$((port + 1)) timeout 120 "$build/test
 grep -q "parameter 0 of write was 0x[0-9a-f]*, .*another server" "$folder/said" ||
 	fail "the use by two servers is not named: $(cat "$folder/said")"
 remote_stop
-rm "$folder/ready"
 # The worker's processors cannot read the memory of its device, but they can read this memory.
 double=$driver driver=$build/cuda_remote/softgpu/.libs/libcuda.so
 export HEADRACE_TEST_PTX=1
@@ -46,7 +43,6 @@ HEADRACE_PLACED_MEMORY=2 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/promoted" || fail "pinned memory that kernels use, with a driver like a GPU's"
 remote_stop
-rm "$folder/ready"
 driver=$double
 unset HEADRACE_TEST_PTX
 # More memory than the worker may have: the kernel fails, and a line says why.

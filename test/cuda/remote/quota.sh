@@ -13,7 +13,6 @@ timeout 120 "$build/test/cuda/remote/quota" kept || fail "memory that pools keep
 remote_stop
 driver=$build/cuda_remote/softgpu/.libs/libcuda.so.1
 [ -e "$driver" ] || exit 0
-rm "$folder/ready"
 remote_start --gpu-memory=16M
 timeout 120 "$build/test/cuda/remote/quota" variables || fail "variables of modules"
 remote_stop

@@ -61,6 +61,7 @@ remote_start() { # OPTION…: of headraced
 		--ready-fd=3 "$@" 3>"$folder/ready" 2>"$folder/log" &
 	daemon=$!
 	read -r _ <"$folder/ready" || fail "headraced did not start"
+	rm "$folder/ready"
 	export HEADRACE_SERVER=unix:$folder/socket
 }
 
@@ -71,7 +72,34 @@ remote_start_another() { # NAME [OPTION…]: of headraced
 		--ready-fd=3 "${@:2}" 3>"$folder/$1.ready" 2>>"$folder/log" &
 	others+=($!)
 	read -r _ <"$folder/$1.ready" || fail "headraced did not start"
+	rm "$folder/$1.ready"
 	another=unix:$folder/$1
+}
+
+# Starts daemons; $HEADRACE_SERVER names all of them.
+remote_start_several() { # COUNT [OPTION…]: of headraced
+	local list i
+	remote_start "${@:2}"
+	list=$HEADRACE_SERVER
+	for ((i = 2; i <= $1; i++)); do
+		remote_start_another "server$i" "${@:2}"
+		list=$list,$another
+	done
+	export HEADRACE_SERVER=$list
+}
+
+# The same, reached over TCP as servers on other hosts are.
+remote_start_several_by_tcp() { # COUNT [OPTION…]: of headraced
+	local list i
+	free_ports "$1"
+	remote_start --listen=127.0.0.1:$port "${@:2}"
+	list=127.0.0.1:$port
+	for ((i = 2; i <= $1; i++)); do
+		port=$((port + 1))
+		remote_start_another "server$i" --listen=127.0.0.1:$port "${@:2}"
+		list=$list,127.0.0.1:$port
+	done
+	export HEADRACE_SERVER=$list HEADRACE_TRANSPORT=tcp
 }
 
 # Workers that serve a client or wait for one.

@@ -40,7 +40,6 @@ done
 
 # Servers whose drivers are used as those of real GPUs, where small allocations are parts of larger memory.
 remote_stop || fail "the servers left something behind"
-rm -f "$folder/ready"
 export HEADRACE_PLACED_MEMORY=2
 remote_start
 HEADRACE_SOFTGPU_DEVICES=2 remote_start_another parts
@@ -52,7 +51,6 @@ unset HEADRACE_PLACED_MEMORY
 
 # Servers whose addresses begin at the same place.
 remote_stop || fail "the first servers left something behind"
-rm -f "$folder/ready"
 export HEADRACE_SOFTGPU_BASE=32768G
 remote_start
 HEADRACE_SOFTGPU_DEVICES=2 remote_start_another third

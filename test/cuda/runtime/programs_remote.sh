@@ -29,7 +29,6 @@ done
 
 # Copies, clusters and managed memory once more with a server that shares no memory with the client.
 remote_stop || fail "the daemon does not end"
-rm "$folder/ready"
 free_ports
 export HEADRACE_TRANSPORT=tcp
 remote_start --listen=127.0.0.1:$port

@@ -24,14 +24,7 @@ static uint64_t number, memory;
 static uint32_t context;
 static int passing = -1; /* the socket */
 
-#define CHECK(condition)                                                                                       \
-	do {                                                                                                   \
-		if (!(condition)) {                                                                            \
-			fprintf(stderr, "%s:%d: not so: %s; result %d, connection %d\n", __FILE__, __LINE__, #condition, \
-				(int)raw.reply.result, raw.failed);                                            \
-			exit(1);                                                                               \
-		}                                                                                              \
-	} while (0)
+#define CHECK(condition) RAW_CHECK(raw, condition)
 
 static uint64_t handle(uint32_t index)
 {

@@ -32,14 +32,7 @@ static raw_t raw, waiter; /* one connection for calls, one for peer_wait */
 static uint64_t number, links, transfers, memory;
 static uint32_t context;
 
-#define CHECK(condition)                                                                                       \
-	do {                                                                                                   \
-		if (!(condition)) {                                                                            \
-			fprintf(stderr, "%s:%d: not so: %s; result %d, connection %d\n", __FILE__, __LINE__, #condition, \
-				(int)raw.reply.result, raw.failed);                                            \
-			exit(1);                                                                               \
-		}                                                                                              \
-	} while (0)
+#define CHECK(condition) RAW_CHECK(raw, condition)
 
 static void begin(void)
 {

@@ -21,11 +21,9 @@ done
 grep -a 'was killed by signal' "$folder/log" && fail "a worker crashed"
 grep -qa 'a link was refused: wrong ticket' "$folder/log" || fail "the log does not name the wrong ticket"
 remote_stop || fail "something is left"
-rm "$folder/ready"
 HEADRACE_SESSION_LINKS=1 remote_start
 timeout 100 "$program" limit || fail "limit"
 remote_stop || fail "something is left"
-rm "$folder/ready"
 HEADRACE_TRANSPORT=shm remote_start
 HEADRACE_TRANSPORT=shm timeout 100 "$program" here || fail "shared memory only"
 exit 0

@@ -14,6 +14,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A check that prints where it failed, and the last reply and the state of a connection. */
+#define RAW_CHECK(raw, condition)                                                                              \
+	do {                                                                                                   \
+		if (!(condition)) {                                                                            \
+			fprintf(stderr, "%s:%d: not so: %s; result %d, connection %d\n", __FILE__, __LINE__, #condition, \
+				(int)(raw).reply.result, (raw).failed);                                        \
+			exit(1);                                                                               \
+		}                                                                                              \
+	} while (0)
 
 /* The handle that the raw client gives to device 0's primary context. */
 #define RAW_PRIMARY rc_handle_make(RC_KIND_CONTEXT, 1000, 1)

@@ -17,14 +17,7 @@ static raw_t raw;
 static uint64_t number;
 static uint32_t context;
 
-#define CHECK(condition)                                                                                       \
-	do {                                                                                                   \
-		if (!(condition)) {                                                                            \
-			fprintf(stderr, "%s:%d: not so: %s; result %d, connection %d\n", __FILE__, __LINE__, #condition, \
-				(int)raw.reply.result, raw.failed);                                            \
-			exit(1);                                                                               \
-		}                                                                                              \
-	} while (0)
+#define CHECK(condition) RAW_CHECK(raw, condition)
 
 static void begin(uint32_t gpu)
 {

@@ -7,7 +7,6 @@
 run() {
 	local test=$1
 	shift
-	rm -f "$folder/ready"
 	# shellcheck disable=SC2163 # each argument is NAME=VALUE
 	[ $# = 0 ] || export "$@"
 	remote_start 2>"$folder/log"

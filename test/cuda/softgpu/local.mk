@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A test of one file has its name, and needs no list of sources.
-noinst_HEADERS += test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h test/cuda/softgpu/host_to_host.h
+noinst_HEADERS += test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h test/cuda/softgpu/host_to_host.h test/cuda/softgpu/line.h
 SOFTGPU_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 
 # The driver's tests run over a libcuda whose engine is a double (engine_double.c).

@@ -3,7 +3,7 @@
  * Memory and events of another process. The test starts itself as a child and talks to it over a socket pair. Each
  * process writes to the other's memory.
  */
-#include "driver.h"
+#include "line.h"
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -18,21 +18,6 @@ typedef struct offer {
 	CUipcEventHandle event;
 	CUmemPoolPtrExportData pointer;
 } offer_t;
-
-static void say(int line, const void *what, size_t bytes)
-{
-	CHECK(write(line, what, bytes) == (ssize_t)bytes);
-}
-
-static void hear(int line, void *what, size_t bytes)
-{
-	char *to = what;
-	for (size_t got = 0; got < bytes;) {
-		ssize_t more = read(line, to + got, bytes - got);
-		CHECK(more > 0);
-		got += (size_t)more;
-	}
-}
 
 static void send_file(int line, int file)
 {
