@@ -5,7 +5,7 @@
  *	graph_driver.c    how handles are looked up, and parameters are checked
  *	graph_allocation.c  memory of allocation nodes
  *	conditional.c     conditional handles
- *	graph_send.c      executable graphs: sent once, changed node by node, launched
+ *	graph_send.c      executable graphs: sent once, changed node by node or as a whole, launched
  *	graph_spread.c    executable graphs with nodes of several servers
  *	graph_host.c      host functions and host memory of graphs, which the worker asks for while a graph runs
  *	streams.c         the streams of captures
@@ -68,6 +68,11 @@ void rc_graph_hosts_retire_from(rc_graph_hosts_t *hosts, struct rc_graph_host *n
 /* Removes those that are newer than `before`: the worker has refused their node. */
 void rc_graph_hosts_undo(rc_graph_hosts_t *hosts, const struct rc_graph_host *before);
 void rc_graph_hosts_end(rc_graph_hosts_t *hosts);
+
+/* ---- graph_send.c ---- */
+
+/* True if the worker needs not be told about the difference. */
+bool rc_graph_nodes_same(CUgraphNode node, CUgraphNode other);
 
 /* ---- streams.c ---- */
 

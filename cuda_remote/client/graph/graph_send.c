@@ -446,6 +446,15 @@ static CUresult send_node(CUgraphExec exec, uint32_t number, const struct bytes 
 	return rc_link_call(link, RC_CALL_graph_node, 0, &message.head, sizeof message, &iov, 1);
 }
 
+/* A driver changes no copy or fill of several rows by itself (cuGraphExecMemcpyNodeSetParams), but as part of a whole graph. */
+static bool has_rows(CUgraphNode node)
+{
+	const CUDA_MEMCPY3D *copy = &node->params.memcpy.copyParams;
+	if (node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY)
+		return copy->Height > 1 || copy->Depth > 1;
+	return node->params.type == CU_GRAPH_NODE_TYPE_MEMSET && node->params.memset.height > 1;
+}
+
 static bool in_body(CUgraphNode node)
 {
 	CUgraphNode owner = node->graph->owner;
@@ -454,10 +463,14 @@ static bool in_body(CUgraphNode node)
 	return owner;
 }
 
+static CUresult send_whole(CUgraphExec exec);
+
 CUresult graph_driver_node_changed(CUgraphExec exec, CUgraphNode node)
 {
 	if (exec->run->spread)
 		return rc_graph_spread_changed(exec->run->spread, node);
+	if (has_rows(node))
+		return send_whole(exec);
 	struct writer writer = { .run = exec->run, .in_body = in_body(node) };
 	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH || node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return CUDA_SUCCESS;
@@ -484,8 +497,7 @@ static bool same_kernel(CUgraphNode node, CUgraphNode other)
 	return !a->set || !memcmp(a->values, b->values, GRAPH_ATTRIBUTES * sizeof *a->values);
 }
 
-/* True if the worker needs not be told about the difference. */
-static bool same(CUgraphNode node, CUgraphNode other)
+bool rc_graph_nodes_same(CUgraphNode node, CUgraphNode other)
 {
 	if (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL)
 		return same_kernel(node, other);
@@ -505,7 +517,7 @@ static CUresult send_changes(CUgraphExec exec, CUgraph graph, CUgraphNode *old)
 		CUgraph *below = graph_below(node, &count);
 		for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
 			result = send_changes(exec, below[i], old);
-		if (result == CUDA_SUCCESS && (!old[node->number] || !same(node, old[node->number])))
+		if (result == CUDA_SUCCESS && (!old[node->number] || !rc_graph_nodes_same(node, old[node->number])))
 			result = graph_driver_node_changed(exec, node);
 	}
 	return result;
@@ -522,22 +534,25 @@ static void by_number(CUgraph graph, CUgraphNode *nodes)
 	}
 }
 
-/* True if a conditional node has another handle than before. */
-static bool conditions_changed(CUgraph graph, CUgraphNode *old)
+/* True if a conditional node has another handle than before, or a copy or fill of several rows is another one. */
+static bool whole_changed(CUgraph graph, CUgraphNode *old)
 {
 	for (CUgraphNode node = graph->first; node; node = node->next) {
 		unsigned count;
 		CUgraph *below = graph_below(node, &count);
-		if (node->value && (!old[node->number] || old[node->number]->value != node->value))
+		CUgraphNode before = old[node->number];
+		if (node->value && (!before || before->value != node->value))
+			return true;
+		if (has_rows(node) && (!before || !rc_graph_nodes_same(node, before)))
 			return true;
 		for (unsigned i = 0; i < count; i++)
-			if (conditions_changed(below[i], old))
+			if (whole_changed(below[i], old))
 				return true;
 	}
 	return false;
 }
 
-/* Handles cannot be changed node by node. */
+/* What cannot be changed node by node. */
 static CUresult send_whole(CUgraphExec exec)
 {
 	struct bytes numbers = { .at = NULL };
@@ -563,7 +578,7 @@ CUresult graph_driver_replaced(CUgraphExec exec, CUgraph old, CUgraph now)
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	by_number(old, nodes);
-	CUresult result = conditions_changed(now, nodes) ? send_whole(exec) : send_changes(exec, now, nodes);
+	CUresult result = whole_changed(now, nodes) ? send_whole(exec) : send_changes(exec, now, nodes);
 	/* Later updates pair nodes by their place in the graph. */
 	uint32_t index = 0;
 	for (CUgraphNode node = now->first; node; node = node->next)

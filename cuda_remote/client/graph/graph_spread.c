@@ -671,23 +671,32 @@ static CUresult copy_changed(struct piece *piece, CUgraphNode node)
 	return CUDA_SUCCESS;
 }
 
-/* The piece's clone of the node takes over the parameters. */
-static CUresult node_changed(const struct piece *piece, CUgraphNode original, CUgraphNode node)
+/* The piece's clone of the node takes over the parameters. Under the lock of the piece's executable graph. */
+static CUresult take_params(const struct piece *piece, CUgraphNode mine, CUgraphNode node)
 {
-	CUgraphNode mine;
 	struct rc_graph_place place = rc_graph_place(node);
 	if (place.across || (place.session && place.session != piece->session))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = graph_exec_lock_node(piece->exec, original, &mine);
-	if (result != CUDA_SUCCESS)
-		return result;
 	graph_params_drop(mine);
 	mine->kernel = NULL;
 	mine->params = (CUgraphNodeParams){ .type = CU_GRAPH_NODE_TYPE_EMPTY };
-	result = graph_params_clone(mine, node, true);
+	CUresult result = graph_params_clone(mine, node, true);
 	mine->disabled = node->disabled;
-	if (result == CUDA_SUCCESS)
-		result = graph_driver_node_changed(piece->exec, mine);
+	return result == CUDA_SUCCESS ? graph_driver_node_changed(piece->exec, mine) : result;
+}
+
+static CUresult node_changed(const struct piece *piece, CUgraphNode original, CUgraphNode node)
+{
+	CUgraphNode mine;
+	CUresult result = graph_exec_lock_node(piece->exec, original, &mine);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* If the node stays as it was, its memory may have been freed. */
+	if (mine->disabled == node->disabled && rc_graph_nodes_same(node, mine)) {
+		pthread_mutex_unlock(&piece->exec->lock);
+		return CUDA_SUCCESS;
+	}
+	result = take_params(piece, mine, node);
 	pthread_mutex_unlock(&piece->exec->lock);
 	return result;
 }

@@ -33,7 +33,7 @@ static CUresult set_attributes(CUgraphNode node, const struct arrived *arrived)
 	return result;
 }
 
-static bool can_be_disabled(CUgraphNodeType type)
+bool graph_can_be_disabled(CUgraphNodeType type)
 {
 	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
 }
@@ -62,7 +62,7 @@ static CUresult add_node(struct graph *graph, CUgraph to, struct arrived *arrive
 		return result;
 	node->first = node->last = node->work;
 	node->type = arrived->params.type;
-	node->disabled = arrived->wire.flags & RC_NODE_DISABLED && can_be_disabled(node->type);
+	node->disabled = arrived->wire.flags & RC_NODE_DISABLED && graph_can_be_disabled(node->type);
 	if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
 		return set_attributes(node->work, arrived);
 	if (!arrived->host)

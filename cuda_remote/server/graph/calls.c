@@ -21,16 +21,30 @@ static void graph_free(struct graph *graph)
 	free(graph);
 }
 
+/* A node of an executable graph is enabled or not as in the client's graph. */
+static CUresult set_state(struct graph *exec, struct graph_node *node, bool disabled)
+{
+	if (!node->disabled && !disabled)
+		return CUDA_SUCCESS;
+	if (!driver.cuGraphNodeSetEnabled)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = driver.cuGraphNodeSetEnabled(exec->exec, node->work, !disabled);
+	if (result == CUDA_SUCCESS)
+		node->disabled = disabled;
+	return result;
+}
+
 /* Nodes that are disabled in the client's graph are so from the start. */
 static CUresult instantiate(struct graph *graph, unsigned long long flags)
 {
 	CUresult result = host_places_keep(graph->graph, &graph->hosts, &graph->keeper);
 	if (result == CUDA_SUCCESS)
 		result = driver.cuGraphInstantiateWithFlags(&graph->exec, graph->graph, flags);
-	for (uint32_t i = 0; i < graph->n && result == CUDA_SUCCESS; i++)
-		if (graph->node[i].disabled)
-			result = driver.cuGraphNodeSetEnabled ?
-				 driver.cuGraphNodeSetEnabled(graph->exec, graph->node[i].work, 0) : CUDA_ERROR_NOT_SUPPORTED;
+	for (uint32_t i = 0; i < graph->n && result == CUDA_SUCCESS; i++) {
+		bool disabled = graph->node[i].disabled;
+		graph->node[i].disabled = false;
+		result = set_state(graph, &graph->node[i], disabled);
+	}
 	return result;
 }
 
@@ -112,6 +126,11 @@ static CUresult update(struct server_call *call, struct graph *from, struct grap
 		if (exec->node[number].host)
 			host_place_born(exec->node[number].host, exec->launches);
 	}
+	for (uint32_t i = 0; i < from->n && result == CUDA_SUCCESS; i++) {
+		uint32_t number;
+		memcpy(&number, numbers + i * sizeof number, sizeof number);
+		result = set_state(exec, &exec->node[number], from->node[i].disabled);
+	}
 	return result;
 }
 
@@ -181,10 +200,8 @@ static CUresult change(struct graph *graph, struct graph_node *node, struct arri
 		host_place_change(node->host, arrived->host, graph->launches, result == CUDA_SUCCESS);
 		arrived->host = NULL;
 	}
-	bool has_state = node->type == CU_GRAPH_NODE_TYPE_KERNEL || node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
-			 node->type == CU_GRAPH_NODE_TYPE_MEMSET;
-	if (result == CUDA_SUCCESS && has_state)
-		result = driver.cuGraphNodeSetEnabled(graph->exec, node->work, !(arrived->wire.flags & RC_NODE_DISABLED));
+	if (result == CUDA_SUCCESS && graph_can_be_disabled(node->type))
+		result = set_state(graph, node, arrived->wire.flags & RC_NODE_DISABLED);
 	return result;
 }
 

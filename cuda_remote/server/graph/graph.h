@@ -20,7 +20,7 @@ struct graph_node {
 	CUgraphNode first, last; /* edges to the node end at first, edges from it begin at last */
 	CUgraphNode work;        /* that an update changes; one of the two */
 	CUgraphNodeType type;    /* of work */
-	bool disabled;           /* when the graph arrived; of types that the driver disables */
+	bool disabled;           /* only of types that the driver disables */
 	struct host_place *host; /* of a host function, or of a copy's memory; NULL */
 };
 
@@ -58,6 +58,7 @@ CUhostFn graph_host_function(const struct arrived *node);
 
 /* ---- build.c ---- */
 
+bool graph_can_be_disabled(CUgraphNodeType type);
 /* Takes a graph from the call and builds it in graph->graph. */
 CUresult graph_take(struct server_call *call, struct graph *graph);
 

@@ -6,6 +6,7 @@ remote_start
 timeout 120 "$build/test/cuda/remote/graphs" || exit 1
 HEADRACE_TRANSPORT=tcp timeout 120 "$build/test/cuda/remote/graphs" || fail "over tcp"
 timeout 120 "$build/test/cuda/remote/capture" || exit 1
+timeout 60 "$build/test/cuda/remote/graph_boxes" || fail "copies and fills of several rows"
 timeout 120 "$build/test/cuda/remote/graph_memory" || exit 1
 HEADRACE_LOG=debug timeout 120 "$build/test/cuda/remote/graphs" many 2>"$folder/calls" || { cat "$folder/calls" >&2; exit 1; }
 launches=$(grep -c 'call [0-9]* graph_launch' "$folder/calls")
@@ -27,3 +28,5 @@ for placed in 0 1 2; do
 	timeout 120 "$build/test/cuda/remote/graphs" two || fail "copies between two GPUs, HEADRACE_PLACED_MEMORY=$placed"
 	remote_stop || fail "the daemon does not end"
 done
+remote_start_several 2
+timeout 60 "$build/test/cuda/remote/graph_boxes" || fail "copies and fills of several rows on two servers"
