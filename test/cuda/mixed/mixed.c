@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mixed SEED SEQUENCES STEPS [THREADS]: sequences of work, drawn from the seed, in the streams of all GPUs: fills, copies in all
- * directions by all kinds of calls, small kernels, host functions, graphs with nodes of several GPUs, memory that ends and
- * begins. Where two pieces of work access the same bytes, the program makes one wait for the other, in one of the ways that there
+ * directions by all kinds of calls, small kernels, host functions, graphs with nodes of several GPUs that are launched and updated;
+ * memory, streams and modules that end and begin. Where two pieces of work access the same bytes, the program makes one wait for the other, in one of the ways that there
  * are: events, values in memory, waits and queries of the host. So all contents are known, and are compared. Several threads have
  * a sequence each at a time. With HEADRACE_TEST_VERBOSE=1 each step is written to stderr.
  */
@@ -12,7 +12,6 @@
 #include <stdarg.h>
 
 CUcontext mixed_contexts[MAX_DEVICES];
-CUfunction mixed_increase[MAX_DEVICES], mixed_write[MAX_DEVICES];
 
 static int devices;
 static uint64_t seed;
@@ -225,10 +224,45 @@ static void compare(struct world *world, int number)
 
 /* ---- graphs ---- */
 
-/* Operations of several streams, captured. Their order among themselves is kept in a world of their own. */
-static void capture(struct world *world, struct graph *graph)
+static const int wanted[] = { 2, 3 }; /* streams of a device that do not wait for the default stream */
+
+static int draw_wanted(struct world *world)
 {
-	static const int wanted[] = { 2, 3 }; /* streams of a device that do not wait for the default stream */
+	int device = (int)mixed_draw(world, (uint32_t)world->devices);
+	return 1 + device * STREAMS_PER_DEVICE + wanted[mixed_draw(world, 2)];
+}
+
+static void capture_node(struct world *inner, const struct operation *node)
+{
+	order_operation(inner, node);
+	operation_note(inner, node);
+	operation_issue(inner, node);
+	order_issued(inner, node);
+}
+
+static void capture_nodes(struct world *inner, struct graph *graph)
+{
+	graph->nodes = 0;
+	int nodes = 1 + (int)mixed_draw(inner, MAX_NODES);
+	for (int n = 0; n < nodes; n++)
+		if (operation_draw(inner, draw_wanted(inner), &graph->node[graph->nodes]))
+			capture_node(inner, &graph->node[graph->nodes++]);
+}
+
+/* The same nodes with other values. An update changes no fill of several rows (cuGraphExecUpdate). */
+static void capture_again(struct world *inner, struct graph *graph)
+{
+	for (int n = 0; n < graph->nodes; n++) {
+		struct operation *node = &graph->node[n];
+		if (node->what != COPY && !(node->what == FILL && node->to.rows > 1))
+			node->value = mixed_draw(inner, 0xffffffff);
+		capture_node(inner, node);
+	}
+}
+
+/* Operations of several streams, captured. Their order among themselves is kept in a world of their own. */
+static CUgraph capture(struct world *world, struct graph *graph, bool again)
+{
 	struct world *inner = malloc(sizeof *inner);
 	CUgraph captured;
 	CHECK(inner);
@@ -237,7 +271,7 @@ static void capture(struct world *world, struct graph *graph)
 	inner->accesses = 0;
 	memset(inner->clocks, 0, sizeof inner->clocks);
 	memset(inner->events, 0, sizeof inner->events);
-	int origin = 1 + (int)mixed_draw(inner, (uint32_t)world->devices) * STREAMS_PER_DEVICE + wanted[mixed_draw(inner, 2)];
+	int origin = graph->origin = again ? graph->origin : draw_wanted(inner);
 	pthread_rwlock_wrlock(&captures);
 	for (int i = 0; i < world->devices; i++) {
 		OK(cuCtxSetCurrent(mixed_contexts[i]));
@@ -251,20 +285,7 @@ static void capture(struct world *world, struct graph *graph)
 		for (int k = 0; k < 2; k++)
 			if (1 + i * STREAMS_PER_DEVICE + wanted[k] != origin)
 				order_wait(inner, inner->streams[origin].device, 1 + i * STREAMS_PER_DEVICE + wanted[k]);
-	graph->nodes = 0;
-	int nodes = 1 + (int)mixed_draw(inner, MAX_NODES);
-	for (int n = 0; n < nodes; n++) {
-		int device = (int)mixed_draw(inner, (uint32_t)world->devices);
-		int actor = 1 + device * STREAMS_PER_DEVICE + wanted[mixed_draw(inner, 2)];
-		struct operation *node = &graph->node[graph->nodes];
-		if (!operation_draw(inner, actor, node))
-			continue;
-		order_operation(inner, node);
-		operation_note(inner, node);
-		operation_issue(inner, node);
-		order_issued(inner, node);
-		graph->nodes++;
-	}
+	(again ? capture_again : capture_nodes)(inner, graph);
 	for (int i = 0; i < world->devices; i++)
 		for (int k = 0; k < 2; k++)
 			if (1 + i * STREAMS_PER_DEVICE + wanted[k] != origin) {
@@ -275,15 +296,31 @@ static void capture(struct world *world, struct graph *graph)
 	OK(cuStreamEndCapture(inner->streams[origin].handle, &captured));
 	mixed_note(inner, "the capture ends");
 	pthread_rwlock_unlock(&captures);
-	OK(cuGraphInstantiateWithFlags(&graph->exec, captured, 0));
-	OK(cuGraphDestroy(captured));
 	for (int i = 0; i < world->devices; i++)
 		OK(cuEventDestroy(inner->events[i].handle));
-	memset(&graph->launched, 0, sizeof graph->launched);
 	world->random = inner->random;
 	world->kept = inner->kept;
 	world->keeps = inner->keeps;
 	free(inner);
+	return captured;
+}
+
+static void make_graph(struct world *world, struct graph *graph)
+{
+	CUgraph captured = capture(world, graph, false);
+	OK(cuGraphInstantiateWithFlags(&graph->exec, captured, 0));
+	OK(cuGraphDestroy(captured));
+	memset(&graph->launched, 0, sizeof graph->launched);
+}
+
+/* Earlier launches may be pending. */
+static void update_graph(struct world *world, struct graph *graph)
+{
+	CUgraphExecUpdateResultInfo info;
+	CUgraph captured = capture(world, graph, true);
+	mixed_note(world, "graph %d is updated", (int)(graph - world->graphs));
+	OK(cuGraphExecUpdate(graph->exec, captured, &info));
+	OK(cuGraphDestroy(captured));
 }
 
 static void launch_graph(struct world *world, struct graph *graph)
@@ -315,7 +352,9 @@ static void graph_step(struct world *world)
 		graph->exec = NULL;
 	}
 	if (!graph->exec)
-		capture(world, graph);
+		make_graph(world, graph);
+	else if (mixed_draw(world, 3) == 0)
+		update_graph(world, graph);
 	for (uint32_t i = mixed_draw(world, 3); i > 0; i--) {
 		pthread_rwlock_rdlock(&captures);
 		launch_graph(world, graph);
@@ -323,7 +362,54 @@ static void graph_step(struct world *world)
 	}
 }
 
+/* ---- streams and modules ---- */
+
+/* The old stream's work may be pending when the stream ends. The new stream waits for the old one's work. */
+static void replace_stream(struct world *world, int actor)
+{
+	struct stream *stream = &world->streams[actor];
+	int event = (int)mixed_draw(world, EVENTS);
+	if (stream->legacy)
+		return;
+	order_record(world, event, actor);
+	mixed_note(world, "stream %d ends, and another begins", actor);
+	OK(cuStreamDestroy(stream->handle));
+	OK(cuStreamCreate(&stream->handle, stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+	order_wait(world, event, actor);
+}
+
+static void load(struct world *world, int device)
+{
+	struct code *code = &world->code[device];
+	OK(cuCtxSetCurrent(mixed_contexts[device]));
+	OK(cuModuleLoadData(&code->module, test_program("double\nwrite increase\n")));
+	OK(cuModuleGetFunction(&code->increase, code->module, "increase"));
+	OK(cuModuleGetFunction(&code->write, code->module, "write"));
+}
+
+/* Kernels of the old module may be pending when the new one is loaded. */
+static void replace_module(struct world *world, int device)
+{
+	CUmodule old = world->code[device].module;
+	mixed_note(world, "a module of device %d ends, and another begins", device);
+	load(world, device);
+	end_graphs(world, -1);
+	order_device(world, device);
+	OK(cuModuleUnload(old));
+}
+
 /* ---- sequences ---- */
+
+/* Changes no contents. */
+static void prefetch(struct world *world, const struct block *block)
+{
+	CUmemLocation to = { .type = mixed_draw(world, 2) ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST,
+			     .id = block->device };
+	int actor = draw_stream(world, block->device);
+	mixed_note(world, "stream %d prefetches block %d", actor, (int)(block - world->blocks));
+	OK(cuCtxSetCurrent(mixed_contexts[block->device]));
+	OK(cuMemPrefetchAsync(block->at, block->size, to, 0, world->streams[actor].handle));
+}
 
 static void other_step(struct world *world)
 {
@@ -359,6 +445,17 @@ static void other_step(struct world *world)
 			order_wait(world, event, draw_stream(world, -1));
 		break;
 	}
+	case 6:
+		replace_stream(world, draw_stream(world, -1));
+		break;
+	case 7:
+		if (mixed_draw(world, 4) == 0)
+			replace_module(world, (int)mixed_draw(world, (uint32_t)world->devices));
+		break;
+	case 8:
+		if (block->live && block->kind == MANAGED)
+			prefetch(world, block);
+		break;
 	default:
 		if (operation_draw(world, draw_stream(world, -1), &operation))
 			work(world, &operation);
@@ -376,6 +473,7 @@ static void one_sequence(struct world *world)
 			if (k > 0)
 				OK(cuStreamCreate(&stream->handle, k == 1 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
 		}
+		load(world, i);
 		OK(cuMemAlloc(&world->flags[i], 4 * ACTORS));
 		OK(cuMemsetD32(world->flags[i], 0, ACTORS));
 		OK(cuCtxSynchronize());
@@ -406,6 +504,7 @@ static void one_sequence(struct world *world)
 		for (int k = 1; k < STREAMS_PER_DEVICE; k++)
 			OK(cuStreamDestroy(world->streams[1 + i * STREAMS_PER_DEVICE + k].handle));
 		OK(cuMemFree(world->flags[i]));
+		OK(cuModuleUnload(world->code[i].module));
 	}
 	pthread_rwlock_unlock(&captures);
 	for (int i = 0; i < EVENTS; i++)
@@ -455,12 +554,8 @@ int main(int argc, char **argv)
 	OK(cuDeviceGetCount(&devices));
 	devices = devices < MAX_DEVICES ? devices : MAX_DEVICES;
 	for (int i = 0; i < devices; i++) {
-		CUmodule module;
 		OK(cuDevicePrimaryCtxRetain(&mixed_contexts[i], i));
 		OK(cuCtxSetCurrent(mixed_contexts[i]));
-		OK(cuModuleLoadData(&module, test_program("double\nwrite increase\n")));
-		OK(cuModuleGetFunction(&mixed_increase[i], module, "increase"));
-		OK(cuModuleGetFunction(&mixed_write[i], module, "write"));
 	}
 	for (int i = 0; i < count; i++)
 		CHECK(!pthread_create(&threads[i], NULL, thread, (void *)(uintptr_t)i));

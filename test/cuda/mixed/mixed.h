@@ -76,9 +76,15 @@ struct access {
 
 struct graph {
 	CUgraphExec exec;
-	int nodes;
+	int nodes, origin; /* the stream whose capture made it */
 	struct operation node[MAX_NODES];
 	struct clock launched;
+};
+
+/* A module of a device, and its kernels. */
+struct code {
+	CUmodule module;
+	CUfunction increase, write;
 };
 
 /* What one thread of the program works with. */
@@ -95,6 +101,7 @@ struct world {
 	struct access history[MAX_HISTORY];
 	int accesses;
 	struct graph graphs[MAX_GRAPHS];
+	struct code code[MAX_DEVICES];
 	CUdeviceptr flags[MAX_DEVICES]; /* a word for each stream, which the stream writes and others wait for */
 	uint32_t flagged[ACTORS];
 	bool capturing, remote, several_servers;
@@ -103,7 +110,6 @@ struct world {
 };
 
 extern CUcontext mixed_contexts[MAX_DEVICES];
-extern CUfunction mixed_increase[MAX_DEVICES], mixed_write[MAX_DEVICES];
 
 uint32_t mixed_draw(struct world *world, uint32_t below);
 void mixed_note(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -126,7 +132,8 @@ void order_launched(struct world *world, int actor, const struct operation *oper
 /* The host has accessed the area. */
 void order_host(struct world *world, const struct area *area, bool write);
 void order_forget(struct world *world, int block);
-/* The host waits for all work. */
+/* The host waits for all work of a device; of all devices. */
+void order_device(struct world *world, int device);
 void order_all(struct world *world);
 void order_record(struct world *world, int event, int actor);
 void order_wait(struct world *world, int event, int actor);

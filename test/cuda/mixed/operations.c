@@ -4,7 +4,8 @@
 
 #include <unistd.h>
 
-#define FORMS 4 /* of a copy: typed, of kind "default", peer, as a box */
+#define FORMS 5     /* of a copy: typed, of kind "default", peer, as a box, a batch */
+#define MAX_ROWS 7u /* of a copy */
 
 size_t area_end(const struct area *area)
 {
@@ -84,7 +85,7 @@ static void draw_copy(struct world *world, struct operation *operation)
 	else
 		to->width = to->pitch = from->width;
 	if (mixed_draw(world, 4) == 0) {
-		size_t rows = 2 + mixed_draw(world, 6);
+		size_t rows = 2 + mixed_draw(world, MAX_ROWS - 1);
 		to->width = from->width = from->width / rows + 1;
 		to->pitch = from->pitch = to->width;
 		draw_rows(world, to, 1, rows);
@@ -173,6 +174,17 @@ static void fill(struct world *world, const struct operation *operation)
 	}
 }
 
+/* The same bytes as a box of two slices. */
+static void copy_slices(const CUDA_MEMCPY2D *box, bool waits, CUstream stream)
+{
+	CUDA_MEMCPY3D slices = { .srcMemoryType = box->srcMemoryType, .srcHost = box->srcHost, .srcDevice = box->srcDevice,
+				 .srcPitch = box->srcPitch, .srcHeight = box->Height / 2, .dstMemoryType = box->dstMemoryType,
+				 .dstHost = box->dstHost, .dstDevice = box->dstDevice, .dstPitch = box->dstPitch,
+				 .dstHeight = box->Height / 2, .WidthInBytes = box->WidthInBytes, .Height = box->Height / 2,
+				 .Depth = 2 };
+	OK(waits ? cuMemcpy3D(&slices) : cuMemcpy3DAsync(&slices, stream));
+}
+
 static void copy_box(struct world *world, const struct operation *operation, bool waits, CUstream stream)
 {
 	const struct area *to = &operation->to, *from = &operation->from;
@@ -185,6 +197,10 @@ static void copy_box(struct world *world, const struct operation *operation, boo
 	box.srcHost = host_from ? (void *)(uintptr_t)at(world, from) : NULL;
 	box.dstDevice = host_to ? 0 : at(world, to);
 	box.dstHost = host_to ? (void *)(uintptr_t)at(world, to) : NULL;
+	if (to->rows % 2 == 0 && operation->value % 3 == 0) {
+		copy_slices(&box, waits, stream);
+		return;
+	}
 	if (host_to || host_from || operation->value % 2) {
 		OK(waits ? cuMemcpy2D(&box) : cuMemcpy2DAsync(&box, stream));
 		return;
@@ -197,6 +213,29 @@ static void copy_box(struct world *world, const struct operation *operation, boo
 	OK(waits ? cuMemcpy3DPeer(&peer) : cuMemcpy3DPeerAsync(&peer, stream));
 }
 
+/* CUDA refuses batches in the legacy stream, and the source of a batch is not read during the call. */
+static bool may_be_batch(const struct world *world, const struct operation *operation)
+{
+	const struct block *to = &world->blocks[operation->to.block], *from = &world->blocks[operation->from.block];
+	return !world->streams[operation->actor].legacy && to->kind != PAGEABLE && from->kind != PAGEABLE &&
+	       !(mixed_on_host(to) && mixed_on_host(from));
+}
+
+/* Each row is a copy of its own. */
+static void copy_batch(struct world *world, const struct operation *operation, CUstream stream)
+{
+	CUmemcpyAttributes attributes = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM };
+	CUdeviceptr to[MAX_ROWS], from[MAX_ROWS];
+	size_t sizes[MAX_ROWS], first = 0, rows = operation->to.rows;
+	CHECK(rows <= MAX_ROWS);
+	for (size_t y = 0; y < rows; y++) {
+		to[y] = at(world, &operation->to) + y * operation->to.pitch;
+		from[y] = at(world, &operation->from) + y * operation->from.pitch;
+		sizes[y] = operation->to.width;
+	}
+	OK(cuMemcpyBatchAsync(to, from, sizes, rows, &attributes, &first, 1, stream));
+}
+
 static void copy(struct world *world, const struct operation *operation)
 {
 	CUstream stream = world->streams[operation->actor].handle;
@@ -207,7 +246,9 @@ static void copy(struct world *world, const struct operation *operation)
 	CUdeviceptr there = at(world, to), here = at(world, from);
 	CUcontext into = mixed_contexts[target->device], out_of = mixed_contexts[source->device];
 	size_t size = to->width;
-	if (to->rows > 1 || form == 3)
+	if (form == 4 && may_be_batch(world, operation))
+		copy_batch(world, operation, stream);
+	else if (to->rows > 1 || form == 3)
 		copy_box(world, operation, waits, stream);
 	else if (form == 2 && !host_to && !host_from)
 		OK(waits ? cuMemcpyPeer(there, into, here, out_of, size) :
@@ -249,6 +290,13 @@ static void function(void *argument)
 		compute(&told->operation, told->to, told->from);
 }
 
+static void callback(CUstream stream, CUresult status, void *argument)
+{
+	(void)stream;
+	CHECK(status == CUDA_SUCCESS);
+	function(argument);
+}
+
 static void call_function(struct world *world, const struct operation *operation)
 {
 	struct told *told = calloc(1, sizeof *told);
@@ -259,7 +307,11 @@ static void call_function(struct world *world, const struct operation *operation
 	if (operation->from.block >= 0)
 		told->from = (uint8_t *)(uintptr_t)at(world, &operation->from);
 	mixed_keep(world, told);
-	OK(cuLaunchHostFunc(world->streams[operation->actor].handle, function, told));
+	CUstream stream = world->streams[operation->actor].handle;
+	if (operation->form % 2 && !world->capturing)
+		OK(cuStreamAddCallback(stream, callback, told, 0));
+	else
+		OK(cuLaunchHostFunc(stream, function, told));
 }
 
 void operation_issue(struct world *world, const struct operation *operation)
@@ -276,7 +328,8 @@ void operation_issue(struct world *world, const struct operation *operation)
 		CUdeviceptr where = at(world, &operation->to);
 		uint32_t second = operation->what == INCREASE ? operation->value : (uint32_t)operation->to.width;
 		void *parameters[] = { &where, &second };
-		CUfunction kernel = (operation->what == INCREASE ? mixed_increase : mixed_write)[stream->device];
+		const struct code *code = &world->code[stream->device];
+		CUfunction kernel = operation->what == INCREASE ? code->increase : code->write;
 		OK(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream->handle, parameters, NULL));
 	}
 }

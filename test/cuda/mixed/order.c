@@ -76,7 +76,7 @@ static void synchronize_stream(struct world *world, int actor)
 	order_join(world, HOST, &before);
 }
 
-static void synchronize_device(struct world *world, int device)
+void order_device(struct world *world, int device)
 {
 	OK(cuCtxSetCurrent(mixed_contexts[device]));
 	mixed_note(world, "the host waits for device %d", device);
@@ -89,7 +89,7 @@ static void synchronize_device(struct world *world, int device)
 void order_all(struct world *world)
 {
 	for (int i = 0; i < world->devices; i++)
-		synchronize_device(world, i);
+		order_device(world, i);
 }
 
 /* The host waits for what the other actor has been given. */
@@ -98,7 +98,7 @@ static void host_waits(struct world *world, int other)
 	int event = (int)mixed_draw(world, EVENTS);
 	switch (mixed_draw(world, 4)) {
 	case 0:
-		synchronize_device(world, world->streams[other].device);
+		order_device(world, world->streams[other].device);
 		break;
 	case 1:
 		order_record(world, event, other);
