@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the driver API over the whole remote path: client library, daemon, worker, driver with an engine double.
 HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/cuda/remote/copies test/cuda/remote/delivery \
-	test/cuda/remote/errors test/cuda/remote/graph_boxes test/cuda/remote/graph_memory test/cuda/remote/graphs test/cuda/remote/held test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
+	test/cuda/remote/errors test/cuda/remote/graph_boxes test/cuda/remote/graph_memory test/cuda/remote/graph_threads test/cuda/remote/graphs test/cuda/remote/held test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
 	test/cuda/remote/ipc \
 	test/cuda/remote/other_build test/cuda/remote/headraced-other \
 	test/cuda/remote/complete test/cuda/remote/delays test/cuda/remote/headraced-faults test/cuda/remote/peer test/cuda/remote/peer_graphs test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
@@ -36,6 +36,9 @@ test_cuda_remote_graph_memory_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_graph_boxes_SOURCES = test/cuda/remote/graph_boxes.c test/cuda/softgpu/driver.h
 test_cuda_remote_graph_boxes_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_graph_boxes_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_graph_threads_SOURCES = test/cuda/remote/graph_threads.c test/cuda/softgpu/driver.h
+test_cuda_remote_graph_threads_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_graph_threads_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_graphs_SOURCES = test/cuda/remote/graphs.c test/cuda/softgpu/driver.h
 test_cuda_remote_graphs_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_graphs_LDADD = cuda_remote/client/libcuda.la
