@@ -7,6 +7,7 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-door-key/munge %D%/seeds/fuzz-peer/hello %D%/seeds/fuzz-peer/stranger %D%/seeds/fuzz-peer/frames \
 	%D%/seeds/fuzz-peer/direct %D%/seeds/fuzz-worker/staged %D%/seeds/fuzz-worker/chunks %D%/seeds/fuzz-worker/window \
 	%D%/seeds/fuzz-worker-data/arrays %D%/seeds/fuzz-worker/graph %D%/seeds/fuzz-worker/ipc %D%/seeds/fuzz-worker-data/later \
+	%D%/seeds/fuzz-worker/graph-rows %D%/seeds/fuzz-worker/tensor \
 	%D%/seeds/fuzz-worker/managed %D%/seeds/fuzz-worker/placed %D%/seeds/fuzz-worker/pools \
 	%D%/seeds/fuzz-worker/virtual %D%/seeds/fuzz-worker-data/placed \
 	%D%/seeds/fuzz-elf-file/runtime \

@@ -259,9 +259,11 @@ static void memory_operations(struct made_call *to, uint8_t which)
 	take_more(to, operation, sizeof operation);
 }
 
-/* Executable graphs of a kernel, a fill and a copy, one after the other. */
+/* Executable graphs of a kernel, a fill and a copy, one after the other. Fill and copy have one row or two; each node may be
+ * disabled. */
 static void graph(struct made_call *to, uint8_t what, uint8_t which)
 {
+	uint32_t rows = 1 + what / 6 % 2;
 	struct {
 		struct rc_wire_graph graph;
 		struct rc_wire_node kernel_node;
@@ -277,10 +279,10 @@ static void graph(struct made_call *to, uint8_t what, uint8_t which)
 		.kernel_node = { .type = CU_GRAPH_NODE_TYPE_KERNEL, .flags = which & 1 },
 		.kernel = { .function = calls_told.kernel, .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }, .parameters = 12 },
 		.parameters = { calls_told.address, 7 },
-		.fill_node = { .type = CU_GRAPH_NODE_TYPE_MEMSET },
-		.fill = { .to = calls_told.address, .width = 16, .height = 1, .value = 3, .element = 4 },
-		.copy_node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY },
-		.copy = { .width = 64, .height = 1, .depth = 1, .function = which & 12 ? 0 : 9, .kind = which / 4 % 4 % 3u,
+		.fill_node = { .type = CU_GRAPH_NODE_TYPE_MEMSET, .flags = which >> 1 & 1 },
+		.fill = { .to = calls_told.address, .pitch = 64, .width = 16, .height = rows, .value = 3, .element = 4 },
+		.copy_node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY, .flags = which & 1 },
+		.copy = { .width = 64, .height = rows, .depth = 1, .function = which & 12 ? 0 : 9, .kind = which / 4 % 4 % 3u,
 			  .to = { .address = calls_told.address }, .from = { .address = calls_told.address + 64 } },
 	};
 	static const uint32_t numbers[3] = { 0, 1, 2 };
@@ -296,12 +298,40 @@ static void graph(struct made_call *to, uint8_t what, uint8_t which)
 		take_more(to, numbers, sizeof numbers);
 		break;
 	case 2:
-		FIXED(to, RC_CALL_graph_node, (struct rc_wire_graph_change){ exec, 1, 0 });
-		take_more(to, &body.fill_node, sizeof body.fill_node + sizeof body.fill);
+		FIXED(to, RC_CALL_graph_node, (struct rc_wire_graph_change){ exec, which & 2 ? 2 : 1, 0 });
+		if (which & 2)
+			take_more(to, &body.copy_node, sizeof body.copy_node + sizeof body.copy);
+		else
+			take_more(to, &body.fill_node, sizeof body.fill_node + sizeof body.fill);
 		break;
 	case 3: take_word(to, RC_CALL_graph_destroy, exec); break;
 	default: FIXED(to, RC_CALL_graph_launch, (struct rc_wire_graph_launch){ exec, 0 });
 	}
+}
+
+/* Tensor maps, and other addresses in them: also maps of any bytes. */
+static void tensor(struct made_call *to, uint8_t what, uint8_t which)
+{
+	struct rc_wire_tensor map = { .address = calls_told.address, .rank = 1 + which % RC_TENSOR_RANK_MAX, .type = which / 8 % 16,
+				      .swizzle = which / 128 };
+	struct rc_wire_tensor_address other = { .address = calls_told.address + 4096 };
+	for (unsigned i = 0; i < map.rank; i++) {
+		map.dimensions[i] = 64;
+		map.box[i] = i < 2 ? 8 : 1;
+		map.steps[i] = 1;
+		if (i > 0)
+			map.strides[i - 1] = 1024u << 6 * (i - 1);
+	}
+	/* The arguments are longer than a header. */
+	to->function = what % 3 ? RC_CALL_tensor_map_address : RC_CALL_tensor_map;
+	if (what % 3 == 0) {
+		take_more(to, &map, sizeof map);
+		return;
+	}
+	memcpy(other.map, calls_told.tensor, sizeof other.map);
+	if (what % 3 == 2)
+		memset(other.map + which % sizeof other.map, which, sizeof other.map - which % sizeof other.map);
+	take_more(to, &other, sizeof other);
 }
 
 static void launch(struct made_call *to, uint8_t which)
@@ -320,7 +350,7 @@ void calls_make(struct fuzz_input *input, struct made_call *to)
 	uint8_t topic = fuzz_u8(input), what = fuzz_u8(input), which = fuzz_u8(input);
 	to->words = 0;
 	to->len = 0;
-	switch (topic % 10) {
+	switch (topic % 11) {
 	case 0: placed(to, what, which); break;
 	case 1: managed(to, what, which); break;
 	case 2: virtual(to, what, which); break;
@@ -330,7 +360,8 @@ void calls_make(struct fuzz_input *input, struct made_call *to)
 	case 6: array(to, what, which); break;
 	case 7: graph(to, what, which); break;
 	case 8: memory_operations(to, which); break;
-	default: launch(to, which);
+	case 9: launch(to, which); break;
+	default: tensor(to, what, which);
 	}
 }
 
@@ -347,6 +378,7 @@ void calls_answered(enum rc_call function, const uint8_t *results, size_t n)
 	case RC_CALL_virtual_reserve: to = &calls_told.reserved, size = 8; break;
 	case RC_CALL_ipc_open_memory: to = &calls_told.opened, size = 8; break;
 	case RC_CALL_memory_alloc_async: to = &calls_told.pooled, size = 8; break;
+	case RC_CALL_tensor_map: to = calls_told.tensor, size = sizeof calls_told.tensor; break;
 	case RC_CALL_memory_alloc:
 	case RC_CALL_memory_alloc_pitch: to = &calls_told.address, size = 8; break;
 	default: return;

@@ -38,6 +38,7 @@ struct calls_told {
 	uint64_t page;                    /* of the window */
 	uint64_t opened, reserved, pooled;
 	struct rc_wire_shared memory, event, allocation, pool, pointer;
+	uint8_t tensor[RC_TENSOR_MAP_BYTES];
 };
 extern struct calls_told calls_told;
 
