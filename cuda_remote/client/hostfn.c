@@ -238,12 +238,13 @@ static int run_copy(struct rc_session *session, const struct rc_host_request *re
 	return error;
 }
 
-/* A connection of this thread. The stream waits for the answer, so this does not give up before the session has ended. */
+/* A connection of this thread. The stream waits for the answer, so this does not give up before the session has ended. The server
+ * may refuse a connection because the session has as many as it may have. */
 static int find_own(struct rc_session *session, struct rc_link **link)
 {
 	CUresult result;
 	bool told = false;
-	while ((result = rc_link_to(session, 0, link)) != CUDA_SUCCESS && result != RC_LOST) {
+	while ((result = rc_link_to(session, 0, link)) != CUDA_SUCCESS && !__atomic_load_n(&session->lost, __ATOMIC_RELAXED)) {
 		if (!told)
 			hr_log(HR_LOG_ERROR, "server %s: no connection for the answer to a host function (CUresult %d); its stream "
 			       "waits until there is one", session->first->server, (int)result);

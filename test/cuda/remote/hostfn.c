@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Host functions and callbacks run in this process, in the stream's order. */
+/*
+ * Host functions and callbacks run in this process, in the stream's order.
+ *	hostfn answers   the answer to a host function needs a connection, and another thread has the last one that the server
+ *	                 allows; the thread ends when a line comes from stdin
+ */
 #include "test/cuda/softgpu/driver.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 static uint32_t *host;
@@ -100,10 +106,71 @@ static void look_with_status(CUstream given, CUresult status, void *argument)
 	look(argument);
 }
 
-int main(void)
+/* ---- the answer waits for a connection ---- */
+
+static sem_t took, go_on;
+
+static void *take_connection(void *given)
+{
+	CUdeviceptr memory;
+	OK(cuCtxSetCurrent(given));
+	OK(cuMemAlloc(&memory, 4));
+	OK(cuMemFree(memory));
+	sem_post(&took);
+	CHECK(getchar() == '\n');
+	return NULL;
+}
+
+static void wait_for_it(void *semaphore)
+{
+	sem_wait(semaphore);
+}
+
+/* While the host function runs, the other thread of the library has the first connection: it has served the graph. */
+static void answers(CUcontext context)
+{
+	static uint32_t words[2];
+	CUdeviceptr device;
+	CUstream other;
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec;
+	pthread_t thread;
+	OK(cuMemAlloc(&device, 4));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphCreate(&graph, 0));
+	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = &words[0], .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			       .dstDevice = device, .WidthInBytes = 4, .Height = 1, .Depth = 1 };
+	OK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	sem_init(&took, 0, 0);
+	sem_init(&go_on, 0, 0);
+	CHECK(!pthread_create(&thread, NULL, take_connection, context));
+	sem_wait(&took);
+	OK(cuLaunchHostFunc(stream, wait_for_it, &go_on));
+	words[0] = 9;
+	OK(cuGraphLaunch(exec, other));
+	OK(cuStreamSynchronize(other));
+	sem_post(&go_on);
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyDtoH(&words[1], device, 4));
+	CHECK(words[1] == 9 && !pthread_join(thread, NULL));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy(other));
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(device));
+}
+
+int main(int argc, char **argv)
 {
 	CUdeviceptr device;
-	start();
+	CUcontext context = start();
+	if (argc == 2 && !strcmp(argv[1], "answers")) {
+		answers(context);
+		return 0;
+	}
 	OK(cuMemHostAlloc((void **)&host, 4, 0));
 	OK(cuMemAlloc(&device, 4));
 	OK(cuStreamCreate(&stream, 0));
