@@ -19,7 +19,7 @@ HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "64k", 0, 1u << 30,
 	   "shm: minimum size for single copy, bytes (at least 16k); 0: no single copy");
 
 /* If both processors share a cache, two copies through it are quicker than a system call up to this size. */
-HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "4M", 0, 1u << 30,
+HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "16M", 0, 1u << 30,
 	   "shm: minimum size for single copy if the two processors share a cache; 0: HEADRACE_SHM_ZERO_COPY");
 
 /* More than one, so that the receiver finds the next piece when it has taken one. Not many more, as the sender's caller cannot
