@@ -26,6 +26,7 @@
 #include "cuda_remote/client/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* An asynchronous copy from pinned memory of at most this size is sent during its call, if its source may be read then. A longer
  * one would keep the caller for about as long as it saves (docs/BENCHMARKS.md). */
@@ -262,6 +263,17 @@ static bool may_settle(const struct rc_session *session, const struct rc_copy *c
 	       !(session && __atomic_load_n(&session->shared, __ATOMIC_RELAXED));
 }
 
+/* A copy of one word to the device may be of a pointer to host memory that kernels will use (cudaMemcpyToSymbol). Longer copies
+ * are not searched: that would take time, and many structures have pointers that only the host uses. */
+static void look_for_pointer(struct rc_session *session, const struct rc_copy *host)
+{
+	uint64_t word;
+	if (host->width != sizeof word || host->height != 1 || host->depth != 1 || !rc_memory_any_unmapped())
+		return;
+	memcpy(&word, host->host, sizeof word);
+	rc_unmapped_copy(session, word);
+}
+
 static void nothing(void *unused)
 {
 	(void)unused;
@@ -292,6 +304,8 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	bool is_mine = is_mapped || rc_copy_is_pinned(host->address, bytes);
 	bool changes = !is_mapped && to->device &&
 		       (rc_host_any() || rc_copy_writes(host->address, bytes) || rc_pinned_shared(host->address));
+	if (to->device && !changes)
+		look_for_pointer(session, &place); /* makes calls of its own */
 	bool completes = to->device && !asynchronous && rc_copy_completes(session, is_mine, rc_copy_bytes(&place));
 	if (completes && !elsewhere && !changes && may_settle(session, &place)) {
 		bool posted;

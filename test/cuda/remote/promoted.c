@@ -2,7 +2,8 @@
 /*
  * Pinned memory that the program did not ask for as mapped, on a server of another host: it becomes a mirror when the device
  * first uses it. "promoted registered": only memory of cuMemHostRegister, which a server of this host does not map either.
- * "promoted in-vain": a kernel waits for memory for ever. "promoted two-servers": devices 0 and 1 are on two other hosts.
+ * "promoted structure" and "promoted pointer": a kernel finds an address that it cannot use. "promoted in-vain": a kernel waits
+ * for memory for ever. "promoted two-servers": devices 0 and 1 are on two other hosts.
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -172,6 +173,39 @@ static void copy_under_way_from_host(void)
 	OK(cuMemFree(device));
 	OK(cuMemFree(flag));
 	OK(cuMemFreeHost(words));
+}
+
+/* The kernel finds the pointer in device memory. The copy of the pointer has shown that the device uses the memory. */
+static void pointer_in_device_memory(void)
+{
+	uint32_t *words = pinned(BYTES), *more = pinned(4096), by = 3;
+	CUdeviceptr device, first = at(&words[WORDS - 1]), second = at(&more[1]);
+	OK(cuMemAlloc(&device, 16));
+	words[WORDS - 1] = 1;
+	OK(cuMemcpyHtoD(device, &first, 8));
+	OK(launch("increase_at", stream, &device, &by));
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[WORDS - 1] == 4 && !words[0]);
+	more[1] = 5;
+	OK(cuMemcpyHtoDAsync(device, &second, 8, stream));
+	OK(launch("increase_at", stream, &device, &by));
+	OK(cuStreamSynchronize(stream));
+	CHECK(more[1] == 8 && words[WORDS - 1] == 4);
+	OK(cuMemFree(device));
+	OK(cuMemFreeHost(more));
+	OK(cuMemFreeHost(words));
+}
+
+/* A copy of more bytes than a pointer has is not searched for pointers. The kernel fails, and a line says what the user can do. */
+static void pointer_is_refused(size_t bytes)
+{
+	uint32_t *words = pinned(4096), by = 3;
+	CUdeviceptr device, structure[2] = { 0, at(words) }, second;
+	OK(cuMemAlloc(&device, sizeof structure));
+	OK(cuMemcpyHtoD(device + sizeof structure - bytes, (uint8_t *)structure + sizeof structure - bytes, bytes));
+	second = device + 8;
+	OK(launch("increase_at", stream, &second, &by));
+	EXPECT(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void *increase_first(void *words)
@@ -569,6 +603,10 @@ int main(int argc, char **argv)
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	kernel("wait"); /* loaded before a stream is held */
+	if (argc > 1 && (!strcmp(argv[1], "structure") || !strcmp(argv[1], "pointer"))) {
+		pointer_is_refused(strcmp(argv[1], "pointer") ? 2 * sizeof(CUdeviceptr) : sizeof(CUdeviceptr));
+		return 0;
+	}
 	if (argc == 1)
 		allocated_while_held();
 	registered();
@@ -577,6 +615,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "in-vain"))
 		kernel_waits_in_vain();
 	allocated();
+	pointer_in_device_memory();
 	copy_under_way_to_host();
 	copy_under_way_from_host();
 	copy_under_way_of_another_thread();

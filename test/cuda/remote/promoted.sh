@@ -14,6 +14,13 @@ for scan in 1 0; do
 	timeout 120 "$build/test/cuda/remote/promoted" || fail "pinned memory that kernels use, scan $scan"
 	timeout 120 "$build/test/cuda/remote/mapped" used || fail "pinned memory as mapped memory, scan $scan"
 	[ $scan = 0 ] || {
+		"$build/test/cuda/remote/promoted" structure 2>"$folder/said" || fail "a pointer in a structure: $(cat "$folder/said")"
+		grep -q 'found the address of pinned memory .* set HEADRACE_MAP_HOST_MEMORY=1' "$folder/said" ||
+			fail "the setting is not named: $(cat "$folder/said")"
+		HEADRACE_MAP_HOST_MEMORY=0 "$build/test/cuda/remote/promoted" pointer 2>"$folder/said" ||
+			fail "a pointer to memory that is not mapped: $(cat "$folder/said")"
+		grep -q 'a pointer that was copied to the device was 0x.* HEADRACE_MAP_HOST_MEMORY is not 2' "$folder/said" ||
+			fail "the pointer is not named: $(cat "$folder/said")"
 		"$build/test/cuda/remote/promoted" in-vain 2>"$folder/said" &
 		client=$!
 		for _ in $(seq 600); do

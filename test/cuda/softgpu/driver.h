@@ -46,7 +46,8 @@ static inline void end(void)
 	cuDevicePrimaryCtxReset(0);
 }
 
-/* The kernels append, wait, write, nothing, shaped, increase and meet of engine_double.c, and its variable, for other drivers. */
+/* The kernels append, wait, write, nothing, shaped, increase, increase_at and meet of engine_double.c, and its variable, for other
+ * drivers. */
 static const char test_ptx[] =
 	".version 6.3\n.target sm_70\n.address_size 64\n.visible .global .align 16 .attribute(.managed) .b8 cell[16];\n"
 #define TEST_ENTRY(name, second) \
@@ -64,6 +65,8 @@ static const char test_ptx[] =
 	".visible .entry shaped()\n.reqntid 32\n{\nret;\n}\n"
 	TEST_ENTRY("increase", ", .param .u32 value")
 	"ld.param.u32 %v, [value];\nred.global.add.u32 [%a], %v;\nret;\n}\n"
+	TEST_ENTRY("increase_at", ", .param .u32 value")
+	"ld.param.u32 %v, [value];\nld.global.u64 %a, [%a];\nred.global.add.u32 [%a], %v;\nret;\n}\n"
 	TEST_ENTRY("meet", ", .param .u32 wanted")
 	"ld.param.u32 %n, [wanted];\nred.global.add.u32 [%a], 1;\n"
 	"again:\nld.volatile.global.u32 %v, [%a];\nsetp.lt.u32 %p, %v, %n;\n@%p bra again;\nret;\n}\n";
@@ -82,7 +85,8 @@ static inline CUfunction kernel(const char *name)
 	CUfunction function;
 	if (!module) {
 		OK(cuModuleLoadData(&module,
-				test_program("double\nappend wait fault write nothing increase meet choose decrease shaped\n")));
+				test_program("double\nappend wait fault write nothing increase increase_at meet choose decrease "
+					     "shaped\n")));
 		atexit(end);
 	}
 	OK(cuModuleGetFunction(&function, module, name));

@@ -9,6 +9,7 @@
  *	write(u64 address, u32 n)    writes n bytes if they lie in one allocation, else CUDA_ERROR_ILLEGAL_ADDRESS
  *	nothing()
  *	increase(u64 address, u32 n) adds n to the u32 there
+ *	increase_at(u64 pointer, u32 n) the same at the address that the u64 there holds, if it is in an allocation
  *	meet(u64 address, u32 n)     adds 1 to the u32 there and returns when it is at least n
  *	choose(u64 handle, u32 n)    cudaGraphSetConditional
  *	shaped()                     nothing; only in blocks of 32 threads
@@ -99,6 +100,16 @@ static CUresult run_increase(const unsigned char *parameters)
 	return CUDA_SUCCESS;
 }
 
+static CUresult run_increase_at(const unsigned char *parameters)
+{
+	uint64_t at = *(const uint64_t *)(uintptr_t)u64_at(parameters);
+	softgpu_span_t span;
+	if (!softgpu_memory_find(at, &span))
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	__atomic_add_fetch((uint32_t *)(uintptr_t)at, u32_at(parameters + 8), __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
 static CUresult run_meet(const unsigned char *parameters)
 {
 	uint32_t *here = (uint32_t *)(uintptr_t)u64_at(parameters);
@@ -137,6 +148,7 @@ static const struct softgpu_kernel kernels[] = {
 	{ "print", 0, { { 0, 0 } }, 0, run_nothing },
 	{ "shaped", 0, { { 0, 0 } }, 0, run_nothing },
 	{ "increase", 2, { { 0, 8 }, { 8, 4 } }, 12, run_increase },
+	{ "increase_at", 2, { { 0, 8 }, { 8, 4 } }, 12, run_increase_at },
 	{ "meet", 2, { { 0, 8 }, { 8, 4 } }, 12, run_meet },
 	{ "choose", 2, { { 0, 8 }, { 8, 4 } }, 12, run_choose },
 	{ "decrease", 2, { { 0, 8 }, { 8, 8 } }, 16, run_decrease },
