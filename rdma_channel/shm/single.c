@@ -58,7 +58,8 @@ static bool is_child(const struct shm_identity *identity)
 static void unreachable(struct shm_process *process, const char *call, const char *why)
 {
 	if (process->reachable)
-		hr_log(HR_LOG_INFO, "shm: peer %s: %s: %s; no single copy, large messages go through the ring", process->name, call, why);
+		hr_log(HR_LOG_INFO, "shm: peer %s: %s: %s; no single copy, large messages go through the ring", process->name, call,
+		       why);
 	process->reachable = false;
 }
 
