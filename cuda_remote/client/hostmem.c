@@ -60,7 +60,10 @@ CUresult rc_host_make(const struct rc_context *context, struct rc_span *span)
 	if (mirror || result != CUDA_SUCCESS)
 		return result;
 	bool mapped = span->flags & CU_MEMHOSTALLOC_DEVICEMAP;
-	result = rc_pinned_make(span, mapped ? rc_context_session() : NULL);
+	struct rc_session *session = mapped ? rc_context_session() : NULL;
+	if (session && !session->local && !is_mapped(span)) /* no worker need take the memory */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = rc_pinned_make(span, session);
 	bool missing = mapped && (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_SUPPORTED) && !is_mapped(span);
 	if (result != CUDA_SUCCESS)
 		return result;

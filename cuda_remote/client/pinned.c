@@ -270,11 +270,11 @@ static CUresult end_sharing(const struct rc_span *span, bool unused)
 	return result;
 }
 
-/* Unmaps memory that no worker has. */
+/* Unmaps memory that no worker has, or gives back a part of a slab, whose handle is the slab's. */
 static void forget(struct rc_span *span)
 {
 	rc_pinned_unmap(span);
-	if (span->pinned)
+	if (span->pinned && !span->slab)
 		rc_handle_delete(span->pinned);
 	span->pinned = span->shared_with = span->mapped_by = span->place = 0;
 }

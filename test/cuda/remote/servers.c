@@ -560,6 +560,26 @@ static void refused_parts(void)
 	free_all(memory, 3);
 }
 
+/* The last server, of another host, maps no host memory. A part of larger memory that is refused therefore leaves that memory to the
+ * first server, and its handle is not given to other memory. */
+static void refused_part(void)
+{
+	CUcontext context[2];
+	void *memory[4] = { NULL };
+	int last;
+	OK(cuDeviceGetCount(&last));
+	OK(cuDevicePrimaryCtxRetain(&context[0], 0));
+	OK(cuDevicePrimaryCtxRetain(&context[1], last - 1));
+	OK(cuCtxSetCurrent(context[0]));
+	OK(cuMemHostAlloc(&memory[0], 100, CU_MEMHOSTALLOC_DEVICEMAP));
+	OK(cuCtxSetCurrent(context[1]));
+	EXPECT(cuMemHostAlloc(&memory[3], 100, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuCtxSetCurrent(context[0]));
+	OK(cuMemHostAlloc(&memory[1], 4 << 20, CU_MEMHOSTALLOC_DEVICEMAP));
+	OK(cuMemHostAlloc(&memory[2], 100, CU_MEMHOSTALLOC_DEVICEMAP));
+	free_all(memory, 3);
+}
+
 int main(int argc, char **argv)
 {
 	OK(cuInit(0));
@@ -575,6 +595,8 @@ int main(int argc, char **argv)
 		refused();
 	else if (argc == 2 && !strcmp(argv[1], "refused-parts"))
 		refused_parts();
+	else if (argc == 2 && !strcmp(argv[1], "refused-part"))
+		refused_part();
 	else
 		return 2;
 	return 0;

@@ -47,6 +47,9 @@ first=$HEADRACE_SERVER
 lose_second parts
 HEADRACE_SESSION_PINNED=8M remote_start_another takes-8M
 HEADRACE_SERVER=$first,$another timeout 60 "$program" refused-parts || fail "larger memory that a server has no room for"
+free_ports
+HEADRACE_PLACED_MEMORY=0 remote_start_another of-another-host --listen=127.0.0.1:$port
+HEADRACE_SERVER=$first,127.0.0.1:$port timeout 60 "$program" refused-part || fail "a part of larger memory that is refused"
 unset HEADRACE_PLACED_MEMORY
 
 # Servers whose addresses begin at the same place.
