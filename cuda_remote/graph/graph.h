@@ -167,6 +167,8 @@ bool graph_circular(CUgraph graph);
 CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given);
 CUresult graph_params_clone(CUgraphNode to, CUgraphNode from, bool exact);
 void graph_params_drop(CUgraphNode node);
+/* Exchanges what graph_params_take and graph_params_clone set. */
+void graph_params_swap(CUgraphNode one, CUgraphNode other);
 
 /*
  * Checks that the objects which the node refers to still exist: kernel, event, arrays, memory.

@@ -279,9 +279,17 @@ CUresult graph_exec_change(CUgraphExec exec, CUgraphNode original, CUgraphNodePa
 	CUresult result = graph_exec_lock_node(exec, original, &node);
 	if (result)
 		return result;
-	result = may_become(node, params) ? graph_params_take(node, params) : CUDA_ERROR_INVALID_VALUE;
+	/* If the driver refuses the change, the node stays as the driver has it. */
+	struct CUgraphNode_st before = { .params.type = CU_GRAPH_NODE_TYPE_EMPTY };
+	result = may_become(node, params) ? graph_params_clone(&before, node, true) : CUDA_ERROR_INVALID_VALUE;
 	if (!result)
+		result = graph_params_take(node, params);
+	if (!result) {
 		result = graph_driver_node_changed(exec, node);
+		if (result)
+			graph_params_swap(node, &before);
+	}
+	graph_params_drop(&before);
 	pthread_mutex_unlock(&exec->lock);
 	return result;
 }

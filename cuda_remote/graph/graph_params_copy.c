@@ -320,6 +320,23 @@ static void own_below(CUgraphNode node)
 		below[i]->owner = node;
 }
 
+void graph_params_swap(CUgraphNode one, CUgraphNode other)
+{
+	struct CUgraphNode_st before = *one;
+	one->params = other->params;
+	memcpy(one->named, other->named, sizeof one->named);
+	one->kernel = other->kernel;
+	one->memory = other->memory;
+	one->value = other->value;
+	other->params = before.params;
+	memcpy(other->named, before.named, sizeof other->named);
+	other->kernel = before.kernel;
+	other->memory = before.memory;
+	other->value = before.value;
+	own_below(one);
+	own_below(other);
+}
+
 CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given)
 {
 	struct CUgraphNode_st fresh = { .graph = node->graph, .params.type = given->type };

@@ -677,12 +677,20 @@ static CUresult take_params(const struct piece *piece, CUgraphNode mine, CUgraph
 	struct rc_graph_place place = rc_graph_place(node);
 	if (place.across || (place.session && place.session != piece->session))
 		return CUDA_ERROR_INVALID_VALUE;
-	graph_params_drop(mine);
-	mine->kernel = NULL;
-	mine->params = (CUgraphNodeParams){ .type = CU_GRAPH_NODE_TYPE_EMPTY };
-	CUresult result = graph_params_clone(mine, node, true);
-	mine->disabled = node->disabled;
-	return result == CUDA_SUCCESS ? graph_driver_node_changed(piece->exec, mine) : result;
+	struct CUgraphNode_st other = { .params.type = CU_GRAPH_NODE_TYPE_EMPTY };
+	bool disabled = mine->disabled;
+	CUresult result = graph_params_clone(&other, node, true);
+	if (result == CUDA_SUCCESS) {
+		graph_params_swap(mine, &other);
+		mine->disabled = node->disabled;
+		result = graph_driver_node_changed(piece->exec, mine);
+		if (result != CUDA_SUCCESS) { /* the node stays as the server has it */
+			graph_params_swap(mine, &other);
+			mine->disabled = disabled;
+		}
+	}
+	graph_params_drop(&other);
+	return result;
 }
 
 static CUresult node_changed(const struct piece *piece, CUgraphNode original, CUgraphNode node)

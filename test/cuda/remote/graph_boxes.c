@@ -128,6 +128,36 @@ static void updated(CUgraphExec exec, const CUgraphNode *node)
 	OK(cuGraphDestroy(next));
 }
 
+/* A server has other nodes for a copy from the host than for one from the device, so this change is refused, each time. The node
+ * stays as it was, and the whole graph can still be changed. */
+static void refused(void)
+{
+	CUgraph graph;
+	CUgraphNode copy, fill;
+	CUgraphExec exec;
+	uint8_t value = 90, found;
+	CUDA_MEMCPY3D up = { .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory[0], .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+			     .srcDevice = (CUdeviceptr)(uintptr_t)&value, .WidthInBytes = 1, .Height = 1, .Depth = 1 };
+	CUDA_MEMCPY3D within = up;
+	within.srcDevice = filled[0];
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddMemcpyNode(&copy, graph, NULL, 0, &up, contexts[0]));
+	for (int i = 0; i < devices; i++) {
+		CUDA_MEMSET_NODE_PARAMS rows_of = { .dst = filled[i], .pitch = PITCH, .value = 6, .elementSize = 1,
+						    .width = WIDTH, .height = ROWS };
+		OK(cuGraphAddMemsetNode(&fill, graph, &copy, 1, &rows_of, contexts[i]));
+	}
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < 2; i++)
+		EXPECT(cuGraphExecMemcpyNodeSetParams(exec, copy, &within, contexts[0]), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuGraphNodeSetEnabled(exec, fill, 0));
+	launch_graph(exec);
+	OK(cuMemcpyDtoH(&found, memory[0], 1));
+	CHECK(found == value && device_has(filled[devices - 1], 0));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+}
+
 int main(void)
 {
 	CUgraphNode node[NODES];
@@ -148,6 +178,7 @@ int main(void)
 	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	disabled(exec, node);
 	updated(exec, node);
+	refused();
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(graph));
 	for (int i = 0; i < devices; i++) {
