@@ -265,13 +265,13 @@ static bool may_settle(const struct rc_session *session, const struct rc_copy *c
 
 /* A copy of one word to the device may be of a pointer to host memory that kernels will use (cudaMemcpyToSymbol). Longer copies
  * are not searched: that would take time, and many structures have pointers that only the host uses. */
-static void look_for_pointer(struct rc_session *session, const struct rc_copy *host)
+static void look_for_pointer(struct rc_session *session, const struct rc_copy *host, bool asynchronous)
 {
 	uint64_t word;
 	if (host->width != sizeof word || host->height != 1 || host->depth != 1 || !rc_memory_any_unmapped())
 		return;
 	memcpy(&word, host->host, sizeof word);
-	rc_unmapped_copy(session, word);
+	rc_unmapped_copy(session, word, asynchronous);
 }
 
 static void nothing(void *unused)
@@ -305,7 +305,7 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	bool changes = !is_mapped && to->device &&
 		       (rc_host_any() || rc_copy_writes(host->address, bytes) || rc_pinned_shared(host->address));
 	if (to->device && !changes)
-		look_for_pointer(session, &place); /* makes calls of its own */
+		look_for_pointer(session, &place, asynchronous); /* makes calls of its own */
 	bool completes = to->device && !asynchronous && rc_copy_completes(session, is_mine, rc_copy_bytes(&place));
 	if (completes && !elsewhere && !changes && may_settle(session, &place)) {
 		bool posted;

@@ -81,8 +81,9 @@ uint64_t rc_promote_place(uint64_t bytes);
 /* A kernel with this parameter block is about to be launched on the session's server, or becomes part of a graph: promotes the host
  * memory that its parameters point to. */
 void rc_unmapped_launch(struct rc_session *session, const struct rc_kernel *kernel, const uint8_t *block);
-/* A word is copied to memory of the session's server: promotes the host memory that it points to, if it does. */
-void rc_unmapped_copy(struct rc_session *session, uint64_t word);
+/* A word is copied to memory of the session's server: promotes the host memory that it points to, if it does. asynchronous: but
+ * not if that would wait for a stream that may be held. */
+void rc_unmapped_copy(struct rc_session *session, uint64_t word, bool asynchronous);
 /* A kernel of the session has accessed an illegal address: logs the cause, if it is known. */
 void rc_unmapped_fault(const struct rc_session *session);
 

@@ -5,9 +5,12 @@
  * that is not possible, the launch or copy is kept, and named as the cause when a kernel of that server has accessed an illegal
  * address.
  */
+#include "cuda_remote/client/copy.h"
+#include "cuda_remote/client/done.h"
 #include "cuda_remote/client/hostmem.h"
 #include "cuda_remote/client/kernel.h"
 #include "cuda_remote/client/memory.h"
+#include "cuda_remote/client/peer/peer_calls.h"
 #include "cuda_remote/client/session.h"
 #include "rdma_channel/base/log.h"
 
@@ -62,10 +65,19 @@ void rc_unmapped_launch(struct rc_session *session, const struct rc_kernel *kern
 		}
 }
 
-void rc_unmapped_copy(struct rc_session *session, uint64_t word)
+/* True if the word points to host memory that is not promoted, and copies of that memory may wait for what the program does after
+ * this call. */
+static bool may_wait(const struct rc_session *session, uint64_t word)
 {
-	const char *reason;
-	if (session && is_unusable(session, word, &reason))
+	struct rc_span span;
+	return rc_copy_any_later() && rc_held_any(session) && rc_memory_find(word, &span) && span.kind >= RC_MEMORY_HOST &&
+	       !(span.mapped_by >> session->index & 1) && (rc_peer_any_host() || rc_copy_pending(span.base, span.size));
+}
+
+void rc_unmapped_copy(struct rc_session *session, uint64_t word, bool asynchronous)
+{
+	const char *reason = "copies of it were under way";
+	if (session && ((asynchronous && may_wait(session, word)) || is_unusable(session, word, &reason)))
 		keep(session, NULL, 0, word, reason);
 }
 

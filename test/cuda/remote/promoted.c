@@ -33,7 +33,7 @@ static uint32_t *pinned(size_t bytes)
 static CUdeviceptr new_flag(void)
 {
 	CUdeviceptr flag;
-	OK(cuMemAlloc(&flag, 4));
+	OK(cuMemAlloc(&flag, 16)); /* and room for a pointer */
 	OK(cuMemsetD32Async(flag, 0, 1, other));
 	OK(cuStreamSynchronize(other));
 	return flag;
@@ -193,6 +193,31 @@ static void pointer_in_device_memory(void)
 	CHECK(more[1] == 8 && words[WORDS - 1] == 4);
 	OK(cuMemFree(device));
 	OK(cuMemFreeHost(more));
+	OK(cuMemFreeHost(words));
+}
+
+/* While a stream is held, and with it a copy of the memory, an asynchronous copy of a pointer to the memory does not wait. Later the
+ * pointer can be copied again. */
+static void pointer_beside_held_copy(void)
+{
+	uint32_t *words = pinned(BYTES), by = 3;
+	CUdeviceptr device, flag = new_flag(), first = at(&words[1]);
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuMemsetD32Async(device, 40, WORDS, other));
+	OK(cuStreamSynchronize(other));
+	hold(stream, flag);
+	OK(cuMemcpyDtoHAsync(words, device, BYTES, stream));
+	OK(cuMemcpyHtoDAsync(flag + 8, &first, 8, other));
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	set_flag(&flag);
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[0] == 40 && words[1] == 40);
+	OK(cuMemcpyHtoDAsync(device, &first, 8, stream));
+	OK(launch("increase_at", stream, &device, &by));
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[1] == 43 && words[0] == 40);
+	OK(cuMemFree(device));
+	OK(cuMemFree(flag));
 	OK(cuMemFreeHost(words));
 }
 
@@ -616,6 +641,7 @@ int main(int argc, char **argv)
 		kernel_waits_in_vain();
 	allocated();
 	pointer_in_device_memory();
+	pointer_beside_held_copy();
 	copy_under_way_to_host();
 	copy_under_way_from_host();
 	copy_under_way_of_another_thread();
