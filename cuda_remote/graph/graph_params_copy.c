@@ -355,13 +355,8 @@ CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given)
 		fresh.kernel->values = node->kernel->values;
 		node->kernel->values = NULL;
 	}
-	graph_params_drop(node);
-	node->params = fresh.params;
-	memcpy(node->named, fresh.named, sizeof node->named);
-	node->kernel = fresh.kernel;
-	node->memory = fresh.memory;
-	node->value = fresh.value;
-	own_below(node);
+	graph_params_swap(node, &fresh);
+	graph_params_drop(&fresh);
 	return CUDA_SUCCESS;
 }
 
