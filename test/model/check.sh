@@ -45,12 +45,16 @@ holds() {
 	fi
 }
 
-# holds_long MODEL DEFINE...: as holds, unless "visited" has a line for this model, these settings and this spin: the checksum
-# of the three, and the number of states.
+# checksum MODEL DEFINE...: of the model without its comments, and of the version of spin.
+checksum() {
+	{ ${CC:-cc} -E -P -x c "${@:2}" "$here/$1.pml" | tr -s '[:space:]' ' ' && spin -V; } | sha256sum | cut -c1-64
+}
+
+# holds_long MODEL DEFINE...: as holds, unless "visited" has a line with the checksum of this model and the number of its states.
 holds_long() {
 	local sum states
 	[ -z "$only" ] || [ "$only" = "$1" ] || return 0
-	sum=$({ cat "$here/$1.pml" && echo "${@:2}" && spin -V; } | sha256sum | cut -c1-64)
+	sum=$(checksum "$@")
 	states=$(sed -n "s/^$sum //p" "$here/visited")
 	if [ -n "$states" ] && [ -z "$all" ]; then
 		report "$1" "${*:2}" "held in all $states states; unchanged"
