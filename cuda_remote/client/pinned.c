@@ -88,7 +88,7 @@ static void note(const struct rc_session *session, struct rc_span *span, const s
 		span->mapped_by |= 1ull << session->index;
 }
 
-/* Lets the workers try the memory, so that none has it if it is of no use. *tried: the sessions whose workers would take it. */
+/* Lets each worker on this host try the memory. *tried: the sessions, by index, of the workers that accepted it. */
 static enum shared try_all(struct rc_process *process, struct rc_wire_pin *ask, int fd, const struct use *use, uint64_t *tried)
 {
 	*tried = 0;
@@ -270,7 +270,7 @@ static CUresult end_sharing(const struct rc_span *span, bool unused)
 	return result;
 }
 
-/* Unmaps memory that no worker has, or gives back a part of a slab, whose handle is the slab's. */
+/* Unmaps memory that no worker has. A part of a slab goes back to the slab, which keeps the handle. */
 static void forget(struct rc_span *span)
 {
 	rc_pinned_unmap(span);

@@ -29,7 +29,7 @@ static struct suspect {
 } suspects[RC_SERVER_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* kernel: whose parameter of this number, from 0 on, was the address. NULL: the address was copied to the device. */
+/* The address was a parameter of the kernel, counted from 0. If kernel is NULL, the address was copied to the device. */
 static void keep(const struct rc_session *session, const struct rc_kernel *kernel, uint32_t parameter, uint64_t address,
 		 const char *reason)
 {

@@ -5,7 +5,7 @@
 #include "rdma_channel/clock.h"
 #include "rdma_channel/shm/conn.h"
 
-#define TAIL_RECORDS 16u /* every so many records the sender may measure nearness with the tail */
+#define TAIL_RECORDS 16u /* records after which the sender may measure nearness with the tail again */
 
 bool shm_is_near(const struct shm_conn *conn)
 {

@@ -17,7 +17,7 @@
 #define RECORD_LEAST_NEAR 4096u /* the same if the processors are near: then both copies cost the same */
 #define RECORD_MOST 16384u /* maximum, but a rest of less than RECORD_REST bytes gets no record of its own */
 #define RECORD_REST 2048u
-#define LONG_PIECE 4096u /* a piece of so many bytes begins a record */
+#define LONG_PIECE 4096u /* a piece of at least this size begins a record; bytes */
 _Static_assert(SHM_FRONT_MAX + RECORD_MOST + RECORD_REST <= SHM_RECORD_MAX, "a record's length");
 
 /* ---- records ---- */
