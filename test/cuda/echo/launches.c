@@ -66,6 +66,13 @@ static void draw_launch(struct run *run, struct launch *launch)
 	launch->by_block = draw_below(run, 2);
 }
 
+/* A cooperative launch must fit on the device, which has room for 32,639 blocks (echo_fill). With clusters the grid can have more. */
+static void draw_cooperative(struct run *run, struct launch *launch)
+{
+	draw_launch(run, launch);
+	launch->config.gridDimZ = 1;
+}
+
 #define SHAPE(c) (c).gridDimX, (c).gridDimY, (c).gridDimZ, (c).blockDimX, (c).blockDimY, (c).blockDimZ, (c).sharedMemBytes
 #define FUNCTION(side) ((CUfunction)(uintptr_t)launch.function.side)
 #define STREAM(side) ((CUstream)(uintptr_t)launch.stream.side)
@@ -86,7 +93,7 @@ static void draw_launch(struct run *run, struct launch *launch)
 	void case_##name(struct run *run) \
 	{ \
 		struct launch launch = { .by_block = false }; \
-		draw_launch(run, &launch); \
+		draw_cooperative(run, &launch); \
 		case_begins(run); \
 		case_direct(run, run->direct.name(FUNCTION(direct), SHAPE(launch.config), STREAM(direct), launch.parameters)); \
 		case_remote(run, name(FUNCTION(remote), SHAPE(launch.config), STREAM(remote), launch.parameters)); \
