@@ -18,9 +18,9 @@ struct rc_span;
 /* ---- pinned.c ---- */
 
 /* Maps memory of span->size bytes and shares it with the workers on this host. Sets the span's fields from pinned to
- * slab, and base. That no worker takes it is not an error. mapped_by, if not NULL: the memory is of no use unless kernels of this
- * session may use it. If its worker is on this host and refuses the memory, the result is CUDA_ERROR_NOT_SUPPORTED, and no worker
- * has had the memory; but the caller must look at span->mapped_by also after a success. */
+ * slab, and base. It is not an error if no worker takes the memory. mapped_by: NULL, or a session whose kernels must be able to use
+ * the memory. If the worker of this session is on this host and refuses the memory, the result is CUDA_ERROR_NOT_SUPPORTED, and no
+ * worker keeps the memory. After a success, span->mapped_by may still lack the session: the caller must check it. */
 CUresult rc_pinned_make(struct rc_span *span, const struct rc_session *mapped_by);
 /* The same for a slab: kernels of all workers on this host may use it, and their drivers need not know which parts of it are
  * allocations. Otherwise CUDA_ERROR_NOT_SUPPORTED. */

@@ -59,7 +59,7 @@ on "0 0 1 1" schedules
 # Long data too.
 HEADRACE_MPI_ALGORITHM=bcast=two_level,reduce=two_level,allreduce=two_level,allgather=two_level on "0 1 2 0 1" collectives
 HEADRACE_MPI_ALGORITHM=allgather=two_level on "0 1 1 0" gathers
-# An error at a rank is told to the ranks of other machines too.
+# After an error at one rank, the ranks of other machines return an error too.
 on "0 1 1 1 0" told
 # Algorithms for one level send more packets: so the packets are counted.
 HEADRACE_MPI_ALGORITHM=barrier=dissemination,bcast=binomial,reduce=binomial,allreduce=doubling,allgather=bruck on "0 0 1 1 0" \

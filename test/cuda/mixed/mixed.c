@@ -3,7 +3,7 @@
  * mixed SEED SEQUENCES STEPS [THREADS]: sequences of work, drawn from the seed, in the streams of all GPUs: fills, copies in all
  * directions by all kinds of calls, small kernels, host functions, graphs with nodes of several GPUs that are launched and updated,
  * and memory, streams and modules that end and begin. Where two pieces of work access the same bytes, the program makes one wait
- * for the other, in one of the ways that there are: events, values in memory, waits and queries of the host. So all contents are
+ * for the other: by an event, a value in memory, or a wait or query of the host. So all contents are
  * known, and are compared. Several threads have a sequence each at a time. With HEADRACE_TEST_VERBOSE=1 each step is written to
  * stderr.
  */
